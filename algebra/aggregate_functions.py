@@ -17,6 +17,7 @@ from streamsparql.algebra.terms import Literal, Term, integer
 from streamsparql.algebra.xsd.literal_operators import divide
 from streamsparql.algebra.xsd.numeric import EXACT, NUMERIC_TYPES
 from streamsparql.algebra.xsd.values import literal_of, numeric_value
+from streamsparql.limits import check_string
 
 Bag = list[tuple[Term | None, int]]
 """Terms with their multiplicities; None for a row whose expression raised an error."""
@@ -76,7 +77,10 @@ def _sample(bag: Bag, separator: str) -> Term:
 
 def _concatenation(bag: Bag, separator: str) -> Term:
     ordered = sorted(_without_errors(bag), key=lambda item: order_key(item[0]))
-    return Literal(separator.join(string_value(term) for term, n in ordered for _ in range(n)))
+    parts = [(string_value(term) + separator, n) for term, n in ordered]
+    check_string(sum(len(part) * n for part, n in parts) - len(separator))
+    text = "".join(part * n for part, n in parts)
+    return Literal(text[: len(text) - len(separator)] if parts else "")
 
 
 def _without_errors(bag: Bag) -> list[tuple[Term, int]]:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from math import prod
 
 from streamsparql.algebra import filter, graph, group, join, match, path, shape
-from streamsparql.algebra.access import AccessGraph, AccessStream
+from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
 from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.expressions import Call
+from streamsparql.algebra.join_cost import JoinSide, join_sides
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import conjuncts
 from streamsparql.algebra.scope import scope
@@ -60,6 +62,7 @@ class Costs:
     def __init__(self, statistics: Statistics | None = None) -> None:
         self.statistics = statistics or Statistics()
         self._rows: dict[int, tuple[Plan, float]] = {}
+        self._arrivals: dict[int, tuple[Plan, float]] = {}
 
     def rows(self, plan: Plan) -> float:
         """Estimate the number of rows, or triples, that hold at an instant.
@@ -93,6 +96,45 @@ class Costs:
         if variable == predicate:
             return min(rows, _PREDICATES)
         return max(rows / _PER_OBJECT, 1.0)
+
+    def arrivals(self, plan: Plan) -> float:
+        """Estimate the number of rows, or triples, that begin to hold per millisecond.
+
+        >>> from streamsparql.algebra.rules.sketch import streamed, triples
+        >>> Costs().arrivals(streamed("?x p ?y")), Costs().arrivals(triples("?x p ?y"))
+        (0.1, 0.0)
+        """
+        for node in plan.bottom_up(self._arrivals):
+            below = [(self._arrivals[id(child)][1], self.rows(child)) for child in node.inputs]
+            self._arrivals[id(node)] = (node, self._estimate_arrivals(node, below))
+        return self._arrivals[id(plan)][1]
+
+    def _estimate_arrivals(self, plan: Plan, below: list[tuple[float, float]]) -> float:
+        match plan:
+            case AccessStream():
+                return self.rows(plan)
+            case Window():
+                return below[0][0]
+            case Merge() | join.Union():
+                return sum(arrivals for arrivals, _ in below)
+            case group.Aggregation():
+                return min(below[0][0], self.rows(plan) * self._changes(plan))
+        renewal = sum(arrivals / rows for arrivals, rows in below if rows)
+        return self.rows(plan) * renewal
+
+    def _changes(self, plan: Plan) -> float:
+        """Estimate the number of instants per millisecond at which rows begin to hold.
+
+        A window with a live edge changes with each element, others at their steps only.
+        """
+        windows = {node for node in plan.operators() if isinstance(node, Window)}
+        stepped = {each.grid for each in windows if each.grid and not each.live_edge}
+        live = (self.arrivals(each) for each in windows if each.grid not in stepped)
+        return sum(1 / grid.step for grid in stepped) + sum(live)
+
+    def side(self, plan: Plan) -> JoinSide:
+        """Estimate a plan as a side of a join."""
+        return JoinSide(self.rows(plan), self.arrivals(plan), self._values(plan))
 
     def _estimate(self, plan: Plan, below: list[float]) -> float:
         match plan:
@@ -135,17 +177,14 @@ class Costs:
         return selectivity * _EQUAL ** (len(places) - len(set(places)))
 
     def _join(self, sides: Iterable[Plan], below: list[float]) -> float:
-        rows = 1.0
-        seen: dict[Variable, float] = {}
-        for side, rows_of_side in zip(sides, below, strict=True):
-            rows *= rows_of_side
-            for variable in scope(side).possible:
-                values = self.values(side, variable)
-                if variable in seen:
-                    rows /= max(values, seen[variable])
-                    values = min(values, seen[variable])
-                seen[variable] = values
-        return rows
+        estimates = (
+            JoinSide(rows, 0.0, self._values(side)) for side, rows in zip(sides, below, strict=True)
+        )
+        return reduce(join_sides, estimates).rows
+
+    def _values(self, plan: Plan) -> dict[Variable, float]:
+        variables = (variable for variable in scope(plan).possible if not variable.stamp)
+        return {variable: self.values(plan, variable) for variable in variables}
 
 
 def _names(graphs: tuple[IRI | Variable, ...], background: bool) -> Iterator[IRI | None]:

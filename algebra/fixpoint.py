@@ -23,6 +23,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import JOINS, continues_sequence
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.window import Window
+from streamsparql.limits import active_meter
 
 MAX_ROUNDS = 100
 """The maximum number of rounds of a phase."""
@@ -115,8 +116,11 @@ class Phase:
     def _round(self, root: Plan, settled: Places, trace: list[Replacement]) -> Plan:
         done: Places = {}
         pending = [_Visit(root, self._rewritten(root, 0, False, trace, None), 0)]
+        meter = active_meter()
         while True:
             visit = pending[-1]
+            if meter is not None:
+                meter.check()
             below, flags = next(visit.rest, (None, 0))
             if below is None:
                 pending.pop()

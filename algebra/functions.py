@@ -51,6 +51,7 @@ from streamsparql.algebra.xsd.moments import Date, DateTime, Time, XsdMoment
 from streamsparql.algebra.xsd.numeric import NUMERIC_TYPES, round_half_up
 from streamsparql.algebra.xsd.regex import regex_matches, replace_matches
 from streamsparql.algebra.xsd.values import XsdValue, literal_of, numeric_value, value_of
+from streamsparql.limits import check_string
 
 _EMPTY = Literal("")
 _EPOCH = Literal("1970-01-01T00:00:00Z", IRI(XSD + "dateTime"))
@@ -228,6 +229,7 @@ def _tagged(run: Run, lexical: Term, language: Term) -> Term:
 
 
 def _with_language(model: Literal, text: str) -> Literal:
+    check_string(len(text))
     return Literal(text, language=model.language)
 
 
@@ -267,7 +269,9 @@ _builtin("LCASE", 1)(
 def _encoded(run: Run, text: Term) -> Term:
     from urllib.parse import quote
 
-    return Literal(quote(_utf8(_string_literal(text).lexical), safe=""))
+    quoted = quote(_utf8(_string_literal(text).lexical), safe="")
+    check_string(len(quoted))
+    return Literal(quoted)
 
 
 def _utf8(text: str) -> bytes:
@@ -296,6 +300,7 @@ def _concat(run: Run, *texts: Term) -> Term:
     strings = [_string_literal(text) for text in texts]
     languages = {string.language for string in strings}
     language = languages.pop() if len(languages) == 1 else None
+    check_string(sum(len(string.lexical) for string in strings))
     return Literal("".join(string.lexical for string in strings), language=language)
 
 

@@ -12,7 +12,8 @@ from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 
 _TERM = re.compile(
     r"""<(?P<iri>[^<>"{}|^`\s]*)> | _:(?P<blank>\S+)
-      | "(?P<text>(?:[^"\\\n\r]|\\.)*)"(?:@(?P<tag>[A-Za-z0-9-]+)|\^\^<(?P<datatype>[^<>\s]*)>)?""",
+      | "(?P<text>(?:[^"\\\n\r]++|\\.)*+)"
+        (?:@(?P<tag>[A-Za-z0-9-]+)|\^\^<(?P<datatype>[^<>\s]*)>)?""",
     re.X,
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")

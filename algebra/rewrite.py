@@ -2,15 +2,16 @@
 
 The rules are in `rules`, one per file, which ends with the rule's declaration. The phases list them
 by name, since some depend on others: first a plan is simplified and its filters are pushed down,
-then joins and sequences are ordered by cost, then filters are placed between the joins and unused
-columns are removed. (A projection between two joins would prevent their ordering.) `fixpoint` runs
-the phases.
+then aggregates are pushed down, then joins and sequences are ordered by cost, then filters are
+placed between the joins and unused columns are removed. (A projection between two joins would
+prevent their ordering.) `fixpoint` runs the phases.
 
 Termination. First phase: each rule removes operators other than filters, moves a filter, a
 condition, a slice or a matching down (none moves up), or removes parts of an expression; no rule
-restores what a rule before it in this list removed. Second and third phase: one round, and the
-order of a chain is a function of its parts that leaves an ordered chain unchanged. Fourth phase:
-filters move down; a basic graph pattern is split only to place a filter in it. Last phase: a
+restores what a rule before it in this list removed. Second phase: an aggregation moves below a
+union, or its input is grouped, and groups are not grouped again. Third and fourth phase: one round,
+and the order of a chain is a function of its parts that leaves an ordered chain unchanged. Fifth
+phase: filters move down; a basic graph pattern is split only to place a filter in it. Last phase: a
 projection is added only where it removes a column that is bound below, so each step removes columns
 and adds none.
 """
@@ -50,6 +51,7 @@ SIMPLIFY = _phase(
     "drop_projections",
     "push_slices",
     "match_below_distinct",
+    "group_annotations",
     "drop_distinct",
     "drop_constant_conditions",
     "propagate_empty",
@@ -59,6 +61,9 @@ SIMPLIFY = _phase(
     "drop_units",
 )
 """Removes operators and pushes filters down."""
+
+PUSH_AGGREGATES = _phase("push_aggregates_into_unions", "push_aggregates_into_joins")
+"""Computes aggregates near the streams; filters are there already."""
 
 ORDER_JOINS = _phase("order_joins")
 """Orders chains of joins by cost."""
@@ -76,11 +81,12 @@ PRUNE = _phase(
     "prune_columns",
     "prune_events",
     "fold_tables",
+    "drop_units",
 )
 """Removes unused columns."""
 
 
-_PHASES = (SIMPLIFY, ORDER_JOINS, ORDER_SEQUENCES, SETTLE, PRUNE)
+_PHASES = (SIMPLIFY, PUSH_AGGREGATES, ORDER_JOINS, ORDER_SEQUENCES, SETTLE, PRUNE)
 
 
 def phases(statistics: Statistics | None = None) -> tuple[Phase, ...]:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.errors import EngineError
+from streamsparql.limits import check_rows
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -31,6 +33,25 @@ UNBOUND = 0
 
 NEVER = -INFINITY
 """An instant before all others: the start of a row in a state that does not retain its start."""
+
+
+MAX_COUNT, MAX_ROWS = 1 << 52, 1 << 61
+"""The greatest multiplicity of a row, and the greatest number of rows of a group."""
+
+
+def check_count(count: float, most: int = MAX_COUNT) -> None:
+    """Raise an error for a number of rows that might not be exact.
+
+    >>> check_count(1e16)
+    Traceback (most recent call last):
+    streamsparql.errors.EngineError: more than 4,503,599,627,370,496 equal rows at one instant; \
+join fewer patterns, or more selective ones
+    """
+    if count > most:
+        raise EngineError(
+            f"more than {most:,} equal rows at one instant; join fewer patterns, or more selective"
+            " ones"
+        )
 
 
 class Batch:
@@ -133,6 +154,7 @@ class Batch:
         """Return each row as often as its count says, without counts."""
         if self.count is None:
             return self
+        check_rows(int(self.count.sum()), len(self.columns))
         index = np.repeat(np.arange(len(self)), self.count)
         return Batch(self.columns, self.start, self.end).take(index)
 

@@ -29,11 +29,23 @@ from streamsparql.display import Displayed
 from streamsparql.overriding import override
 from streamsparql.physical.batch import NEVER, Batch
 from streamsparql.physical.state.parts import Stateful
+from streamsparql.physical.state.probe_orders import TakenOrder
 
 StepResult = tuple[Batch, int]
 """The output of a step: rows, and the watermark of the operator."""
 
-__all__ = ["INFINITY", "NEVER", "Operator", "Stateless", "StepResult"]
+__all__ = [
+    "INFINITY",
+    "NEVER",
+    "Operator",
+    "Stateless",
+    "StepResult",
+    "inputs_first",
+    "static_rows",
+]
+
+
+_LONGEST_LABEL = 300
 
 
 class Operator(Stateful, Displayed, ABC):
@@ -56,6 +68,8 @@ class Operator(Stateful, Displayed, ABC):
         self.inputs = inputs
         self.node: Plan | None = None
         """The logical node that it computes, if there is exactly one."""
+        self.reason = ""
+        """Why it computes that node, if another operator could."""
 
     @abstractmethod
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
@@ -64,6 +78,15 @@ class Operator(Stateful, Displayed, ABC):
     def facts(self) -> str:
         """Return the parameters that distinguish operators of this class, as text."""
         return ""
+
+    def label(self) -> str:
+        """Return the class and the parameters, for messages."""
+        label = f"{type(self).__name__} {self.facts()}".rstrip()
+        return label if len(label) <= _LONGEST_LABEL else f"{label[:_LONGEST_LABEL]}…"
+
+    def orders(self) -> Sequence[TakenOrder]:
+        """Return the orders in which rows met the inputs, where each row can have its own."""
+        return ()
 
     def due(self) -> bool:
         """Return whether the next step has work even if no input changes."""
@@ -85,3 +108,29 @@ class Stateless(Operator):
     @abstractmethod
     def apply(self, batch: Batch) -> Batch:
         """Return the output for a batch, which has at least one row."""
+
+
+def inputs_first(root: Operator) -> list[Operator]:
+    """Return each operator once, after its inputs; plans may be deep, so without recursion."""
+    order: dict[Operator, None] = {}
+    pending: list[tuple[Operator, bool]] = [(root, False)]
+    while pending:
+        operator, ready = pending.pop()
+        if operator in order:
+            continue
+        if ready:
+            order[operator] = None
+        else:
+            pending.append((operator, True))
+            pending.extend((below, False) for below in reversed(operator.inputs))
+    return list(order)
+
+
+def static_rows(root: Operator) -> Batch:
+    """Return the rows of operators that read static data only, in one step."""
+    outputs: dict[Operator, Batch] = {}
+    for operator in inputs_first(root):
+        batches = [outputs[below] for below in operator.inputs]
+        outputs[operator], watermark = operator.step(batches, [INFINITY] * len(batches), False)
+        assert watermark == INFINITY, "static data has ended"
+    return outputs[root]

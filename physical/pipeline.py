@@ -6,8 +6,9 @@ news (no rows, no new watermark, no cut) is skipped, and so is one whose inputs 
 subplan is evaluated once.
 
 The pipeline counts rows and steps per operator and, in a measured run, time and state: the numbers
-of `stats` and `analyze`. An observer receives every step: traces are built on it. The state of a
-pipeline is saved as Arrow tables (state/parts.py).
+of `stats` and `analyze`. An observer receives every step: traces are built on it. Under limits, the
+meter counts what each operator consumes, emits and retains. The state of a pipeline is saved as
+Arrow tables (state/parts.py).
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, LimitExceeded
+from streamsparql.limits import Meter, active_meter, bytes_of_rows
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.operator import Operator, StepResult, inputs_first
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.columns import SelectEqual
 from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
@@ -75,7 +77,7 @@ class OperatorCounts:
 class _Stage:
     """An operator in a pipeline: its inputs, its last output, the watermarks that it has seen."""
 
-    __slots__ = ("counts", "inputs", "marks", "nothing", "operator", "output", "watermark")
+    __slots__ = ("bytes", "counts", "inputs", "marks", "nothing", "operator", "output", "watermark")
 
     def __init__(
         self, operator: Operator, inputs: Sequence[_Stage], counts: OperatorCounts
@@ -84,6 +86,8 @@ class _Stage:
         self.output = self.nothing = operator.nothing()
         self.watermark = BEFORE
         self.marks: list[int] = []
+        self.bytes = 0
+        """Under limits, the size of its state and of its output."""
 
     def has_news(self, cut: bool) -> bool:
         """Return whether a step can change anything; note the watermarks of the inputs."""
@@ -124,11 +128,13 @@ class Pipeline:
         self.observer = observer
         self.measured = measured
         """Whether the time and the state of each step are measured."""
-        self.operators = _inputs_first(root)
+        self.operators = inputs_first(root)
         self.counts = {o: OperatorCounts([0] * len(o.inputs)) for o in self.operators}
         self._retained = 0
         self.peak = 0
         """The most rows that all operators retained together, when their states were measured."""
+        self._bytes = 0
+        """Under limits, the size of all states and outputs."""
         self.watermark = BEFORE
         stages: dict[Operator, _Stage] = {}
         for operator in self.operators:
@@ -145,6 +151,9 @@ class Pipeline:
         A stream that is not offered has no new items. With `cut`, rows that hold are emitted up to
         the least watermark.
         """
+        meter = active_meter()
+        if meter is not None:
+            meter.retained = self._bytes
         for stage in self._stages:
             operator = stage.operator
             if isinstance(operator, StreamAccess):
@@ -154,9 +163,11 @@ class Pipeline:
                     watermarks[operator.stream],
                 )
             if stage.has_news(cut):
-                self._call(stage, cut)
+                self._call(stage, cut, meter)
             else:
                 stage.output = stage.nothing
+                if stage.bytes:
+                    self._weigh(stage)
         last = self._stages[-1]
         self.watermark = last.watermark
         return last.output, last.watermark
@@ -165,14 +176,20 @@ class Pipeline:
         """Return the watermark of the last output of an operator."""
         return self._stage_of[operator].watermark
 
-    def _call(self, stage: _Stage, cut: bool) -> None:
+    def _call(self, stage: _Stage, cut: bool, meter: Meter | None) -> None:
         operator, counts = stage.operator, stage.counts
         batches = [below.output for below in stage.inputs]
         before = perf_counter() if self.measured else 0.0
         try:
-            stage.output, stage.watermark = operator.step(batches, stage.marks, cut)
+            if meter is None:
+                stage.output, stage.watermark = operator.step(batches, stage.marks, cut)
+            else:
+                self._step_within_limits(stage, batches, cut, meter)
+        except LimitExceeded as error:
+            error.inside(operator.label())
+            raise
         except Exception as error:
-            error.add_note(f"in {type(operator).__name__} {operator.facts()}".rstrip())
+            error.add_note(f"in {operator.label()}")
             raise
         if self.measured:
             counts.seconds += perf_counter() - before
@@ -183,6 +200,31 @@ class Pipeline:
         counts.steps += 1
         if self.observer is not None:
             self.observer.observe(operator, batches, stage.output)
+
+    def _step_within_limits(
+        self, stage: _Stage, batches: Sequence[Batch], cut: bool, meter: Meter
+    ) -> None:
+        """Call an operator; raise an error if its work, its output or its state exceeds a limit."""
+        operator, limits = stage.operator, meter.limits
+        meter.begin(sum(map(len, batches)))
+        retained = operator.size()
+        stage.output, stage.watermark = operator.step(batches, stage.marks, cut)
+        meter.end(len(stage.output) if operator.inputs else 0, retained)
+        if limits.state is not None or limits.memory is not None:
+            self._measure_state(operator, stage.counts)
+            if limits.state is not None and self._retained > limits.state:
+                most = max(self._stages, key=lambda each: each.counts.state)
+                raise meter.exceeded("state").inside(most.operator.label())
+            self._weigh(stage)
+            meter.retained = self._bytes
+        meter.check()
+
+    def _weigh(self, stage: _Stage) -> None:
+        """Measure the size of the state and the output of a stage."""
+        rows = stage.counts.state + len(stage.output)
+        self._bytes -= stage.bytes
+        stage.bytes = bytes_of_rows(rows, len(stage.operator.names))
+        self._bytes += stage.bytes
 
     def recycle(self, others: Iterable[IntArray] = ()) -> None:
         """Recycle the terms of the dictionary that neither a state nor `others` use."""
@@ -233,7 +275,7 @@ class Pipeline:
             try:
                 stage.operator.load({name[len(f"{k}/") :]: left.pop(name) for name in own})
             except EngineError as error:
-                error.add_note(f"in {type(stage.operator).__name__} {stage.operator.facts()}")
+                error.add_note(f"in {stage.operator.label()}")
                 raise
             stage.watermark, stage.marks = row["watermark"], row["marks"]
             for name in _COUNTS:
@@ -272,22 +314,6 @@ def _verify(saved: Sequence[str], operators: Sequence[Operator]) -> None:
             )
 
 
-def _inputs_first(root: Operator) -> list[Operator]:
-    """Return each operator once, after its inputs; plans may be deep, so without recursion."""
-    order: dict[Operator, None] = {}
-    pending: list[tuple[Operator, bool]] = [(root, False)]
-    while pending:
-        operator, ready = pending.pop()
-        if operator in order:
-            continue
-        if ready:
-            order[operator] = None
-        else:
-            pending.append((operator, True))
-            pending.extend((below, False) for below in reversed(operator.inputs))
-    return list(order)
-
-
 def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     """Return the predicates of each stream that a pattern can match; None for all predicates.
 
@@ -299,7 +325,7 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     {'s': None}
     """
     readers: dict[Operator, list[Operator]] = {}
-    operators = _inputs_first(root)
+    operators = inputs_first(root)
     for operator in operators:
         for below in operator.inputs:
             readers.setdefault(below, []).append(operator)

@@ -2,10 +2,10 @@
 
     import streamsparql
 
-    query = streamsparql.compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE { ?x ?p ?o }")
+    query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 S SLIDE { ?x ?p ?o }")
     print(query.explain())
     for row in query.run(items):  # (subject, predicate, object, timestamp)
-        print(row["x"], row.start, row.end)
+        print(row.value("o"), row.start_time, row.end_time)
 
 Names are imported on first use, so that `import streamsparql` costs almost nothing.
 """
@@ -15,7 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import (
+    DataWarning,
     EngineError,
+    LimitExceeded,
     QueryError,
     QuerySyntaxError,
     SourceError,
@@ -25,13 +27,16 @@ from streamsparql.errors import (
 
 if TYPE_CHECKING:
     from streamsparql.display.picture import Picture
+    from streamsparql.limits import Limits
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.definition_inputs import inputs
+    from streamsparql.look.head import Head, head
     from streamsparql.look.jupyter.stream_view import show
+    from streamsparql.look.lints.warning import LintWarning
     from streamsparql.query import Query, compile
-    from streamsparql.run.decoder import Row
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
+    from streamsparql.run.rows import Report, Row, SnapshotRow
     from streamsparql.sources.mapping import mapped
     from streamsparql.windpark import wind_park
 
@@ -39,18 +44,26 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "DataWarning",
     "EngineError",
+    "Head",
+    "LimitExceeded",
+    "Limits",
+    "LintWarning",
     "Live",
     "Picture",
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "Report",
     "Result",
     "Row",
+    "SnapshotRow",
     "SourceError",
     "StreamSparqlError",
     "UnsupportedFeature",
     "compile",
+    "head",
     "inputs",
     "mapped",
     "show",
@@ -59,12 +72,18 @@ __all__ = [
 
 _MODULES = {
     "Analysis": "look.analysis",
+    "Head": "look.head",
+    "Limits": "limits",
+    "LintWarning": "look.lints.warning",
     "Live": "run.live",
     "Picture": "display.picture",
     "Query": "query",
+    "Report": "run.rows",
     "Result": "run.result",
-    "Row": "run.decoder",
+    "Row": "run.rows",
+    "SnapshotRow": "run.rows",
     "compile": "query",
+    "head": "look.head",
     "inputs": "look.definition_inputs",
     "load_ipython_extension": "cli.magics",
     "mapped": "sources.mapping",
@@ -86,4 +105,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

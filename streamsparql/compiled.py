@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.display import with_prefixes
+from streamsparql.limits import Limits, metered, naming
 from streamsparql.translator.translate import ReportPolicy, Translation, translate
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Recipe(NamedTuple):
     pedantic: bool = False
     entailment: str | None = None
     rules: tuple[str, ...] = ()
+    limits: Limits | None = None
 
     def translation(self) -> Translation:
         """Translate the text."""
@@ -131,7 +133,14 @@ class CompiledQuery:
         from streamsparql.algebra.fixpoint import Rewriting
         from streamsparql.algebra.rewrite import rewrite
 
-        return rewrite(self.logical) if self.recipe.optimize else Rewriting(self.logical)
+        if not self.recipe.optimize:
+            return Rewriting(self.logical)
+        limits, name = self.recipe.limits, "the rewriting of the plan"
+        if limits is None:  # those of the run apply
+            with naming(lambda: name):
+                return rewrite(self.logical)
+        with metered(limits, name):
+            return rewrite(self.logical)
 
     @property
     def physical(self) -> Operator:

@@ -9,6 +9,8 @@ This module imports nothing from the package, so that every layer can raise thes
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from typing import NamedTuple, Self
 
 
@@ -125,6 +127,8 @@ class TextError(StreamSparqlError):
         super().__init__(message)
         self.message, self.span, self.text = message, span, text
         self.expected, self.hint = expected, hint
+        self.file: str | None = None
+        """The file that the text was read from, if `compile` read it."""
 
     def about(self, text: str) -> Self:
         """Set the text that the span refers to, and return the error."""
@@ -154,6 +158,8 @@ class TextError(StreamSparqlError):
             lines.append("expected: " + ", ".join(self.expected))
         if self.hint:
             lines.append("hint: " + self.hint)
+        if self.file is not None:
+            lines[0] = f"{self.file}: {lines[0]}"
         return escape_controls("\n".join(lines))
 
 
@@ -175,3 +181,59 @@ class SourceError(StreamSparqlError):
 
 class EngineError(StreamSparqlError):
     """A failure in the evaluation of a valid query."""
+
+
+class LimitExceeded(EngineError):
+    """A computation that exceeds one of its `Limits`.
+
+    >>> error = LimitExceeded("more than 5 rows in one step", "rows", 5, "Join on x")
+    >>> print(error)
+    more than 5 rows in one step, in Join on x; raise the limit with Limits(rows=..), on the \
+command line with --row-limit
+    >>> error.limit, error.value, error.operator
+    ('rows', 5, 'Join on x')
+    """
+
+    def __init__(
+        self, message: str, limit: str = "", value: float | None = None, operator: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.limit, self.value = limit, value
+        self.operator = operator
+        """The operator, or the phase, that exceeded it; empty if it is unknown."""
+
+    def inside(self, operator: str) -> Self:
+        """Set the operator unless it is known, and return the error."""
+        self.operator = self.operator or operator
+        return self
+
+    def __str__(self) -> str:
+        where = f", in {self.operator}" if self.operator else ""
+        return escape_controls(f"{self.args[0]}{where}{_HINTS.get(self.limit, '')}")
+
+
+_HINT = "; raise the limit with Limits({0}=..), on the command line with --{1}-limit"
+_HINTS = {
+    **{name: _HINT.format(name, name) for name in ("time", "memory", "state", "string")},
+    "rows": _HINT.format("rows", "row"),
+    "text": "; raise the limit with Limits(text=..)",
+}
+
+
+class DataWarning(UserWarning):
+    """What a reader of results should know about the data: a guessed unit, late items, lost cells.
+
+    Python's `warnings` decide whether it is shown, ignored or raised.
+    """
+
+
+def warn(message: str) -> None:
+    """Issue a `DataWarning` at the first caller outside of this package."""
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(escape_controls(message), DataWarning, stacklevel=depth)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]

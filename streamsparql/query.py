@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from streamsparql.compiled import CompiledQuery, Recipe
-from streamsparql.errors import EngineError, escape_controls
+from streamsparql.errors import EngineError, SourceError, TextError, escape_controls
+from streamsparql.limits import Limits, check_text, checked_limits, metered
 from streamsparql.look.lints import LintWarning, lint
 from streamsparql.run.run_options import (
     InputOptions,
     LiveOptions,
     OutputOptions,
+    PushOptions,
     ReportOptions,
+    RowOptions,
     pop_options,
     with_options,
 )
+from streamsparql.text.files import read_utf8
 
 if TYPE_CHECKING:
     from streamsparql.look.analysis import Analysis
     from streamsparql.look.rewrites import Rewrites
     from streamsparql.look.traces.trace import Trace
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
+    from streamsparql.run.rows import Report, Row
+    from streamsparql.run.time_arguments import Duration, Instant
     from streamsparql.spark import DataFrame, SparkRun, SparkSession
 
 
@@ -45,7 +54,7 @@ class AnalyzeOptions(RunOptions, ReportOptions, total=False):
 class TraceOptions(InputOptions, total=False):
     """The options of `trace`: how the input is read, the period of steps, the number of items."""
 
-    step: int | None
+    step: Duration | None
     limit: int
 
 
@@ -56,41 +65,62 @@ class SparkOptions(InputOptions, ReportOptions, total=False):
 
 
 def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
-    text: str,
+    text: str | os.PathLike[str],
     dialect: str = "auto",
     base: str | None = None,
-    origin: int = 0,
+    origin: Instant = 0,
     optimize: bool = True,
     pedantic: bool = False,
     entailment: str | None = None,
     rules: Sequence[str] = (),
+    limits: Limits | None = None,
 ) -> Query:
-    """Compile a query in any of the five dialects.
+    """Compile a query in any of the five dialects: a text, or the `pathlib.Path` of a file.
 
     `dialect` is streaming, csparql, cqels, epsparql or rspql; auto detects it by constructs that
     only one dialect has. `base` resolves relative IRIs. `origin` is the instant at which the grids
-    of windows start, in milliseconds. With `pedantic`, a construct of another dialect is an error.
+    of windows start. With `pedantic`, a construct of another dialect is an error.
     Without `optimize`, the logical plan is run without rewriting. With the entailment `rdfs`,
     patterns also match what triples entail: static graphs have the schema of classes and
     properties (docs/language.md#background-knowledge). `rules` are texts with CONSTRUCT rules of
     EP-SPARQL, one or several in each, whose triples become part of the stream
-    (docs/language.md#rules).
+    (docs/language.md#rules). `limits` bound the length of
+    the text and the time to compile it, and are the limits of runs that set no others.
 
-    Raise `QuerySyntaxError` if the text does not parse, `QueryError` if the query is invalid, and
-    `UnsupportedFeature` if it uses an unsupported feature.
+    Raise `QuerySyntaxError` if the text does not parse, `QueryError` if the query is invalid,
+    `UnsupportedFeature` if it uses an unsupported feature, and `LimitExceeded` beyond the limits;
+    the errors name the file.
 
     >>> compile("SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S { ?x ?p ?o }").variables
     ('x',)
     """
-    _expect(str, text=text, dialect=dialect, base=base or "")
-    _expect(int, origin=origin)
+    _expect(str, dialect=dialect, base=base or "")
     _expect(bool, optimize=optimize, pedantic=pedantic)
     if entailment is not None:
         _expect(str, entailment=entailment)
     if isinstance(rules, str) or not all(isinstance(rule, str) for rule in rules):
         raise TypeError(f"rules must be a list of texts, not {rules!r:.40}")
-    recipe = Recipe(text, dialect, base, origin, optimize, pedantic, entailment, tuple(rules))
-    return Query(recipe)
+    limits = checked_limits(limits)
+    if type(origin) is not int:
+        from streamsparql.run.time_arguments import instant_argument
+
+        origin = instant_argument("origin", origin, least=None)
+    if not isinstance(text, str | os.PathLike):
+        raise TypeError(f"text must be of type str, or a path, not {text!r:.40}")
+    file = None if isinstance(text, str) else os.fspath(text)
+    try:
+        whole = text if isinstance(text, str) else read_utf8(os.fspath(text))
+        with metered(limits, "the compilation"):
+            check_text(len(whole))
+            shape = (optimize, pedantic, entailment, tuple(rules), limits)
+            return Query(Recipe(whole, dialect, base, origin, *shape))
+    except TextError as error:
+        error.file = file
+        if isinstance(text, str) and text.endswith((".rq", ".sparql")):
+            error.hint = f"to read the query in a file, pass pathlib.Path({text!r})"
+        raise
+    except SourceError as error:
+        raise SourceError(f"{file}: {error}") from None
 
 
 def _expect(kind: type, **options: object) -> None:
@@ -105,6 +135,12 @@ def check_engine(engine: str, spark: object, slabs: int | None) -> None:
         raise EngineError(f"engine must be embedded or spark, not {engine!r}")
     if engine == "embedded" and (spark is not None or slabs is not None):
         raise EngineError("spark and slabs are options of engine='spark'")
+
+
+def new_warnings(query: Query) -> tuple[LintWarning, ...]:
+    """Return the warnings of `check` for a caller that shows them; no run shows them again."""
+    shown, query._warned = query._warned, True
+    return () if shown else query.check()
 
 
 class Query(CompiledQuery):
@@ -122,13 +158,26 @@ class Query(CompiledQuery):
     └─ AccessGraph  default graph
     """
 
+    _warned = False
+    """Whether the warnings of `check` were shown."""
+
     def check(self) -> tuple[LintWarning, ...]:
         """Return warnings on constructs that compile and yet may not do what the writer wants.
+
+        The first run of a query issues them as Python warnings; docs/lints.md has how to ignore
+        them.
 
         >>> [warning.code for warning in compile("SELECT ?y { ?x <p> 1 }").check()]
         ['never-bound']
         """
         return lint(self.translation)
+
+    def _warn(self) -> None:
+        """Issue the warnings of `check`, if they were not shown before."""
+        if not self._warned:
+            for warning in self.check():
+                warnings.warn(warning, stacklevel=4)  # the caller of a method `with_options`
+            self._warned = True
 
     def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
         """Return the applications of rewriting rules, in order.
@@ -165,12 +214,14 @@ class Query(CompiledQuery):
 
         `streams` maps the IRIs of streams to sources, or is the source of the only stream that the
         query reads; `graph` is the static default graph, `graphs` the named ones; docs/sources.md
-        lists the kinds of sources. `start` and `end` are the horizon, in milliseconds: the part of
-        time that has results. Items may arrive out of order by up to `max_delay` milliseconds;
-        later ones are in `result.late`, malformed ones in `result.rejected`. An item that jumps
-        ahead of its stream by more than `max_jump` is quarantined until a second one confirms it.
-        With `strict`, a late or rejected item is an error. `files` is a folder, or a function from
-        an IRI to a source, for graphs that the query names and `graphs` lacks; None reads no file.
+        lists the kinds of sources. `start` and `end` are the horizon: the part of time that has
+        results. Items may arrive out of order by up to `max_delay`; later ones are in
+        `result.late`, malformed ones in `result.rejected`. Instants are milliseconds since 1970,
+        ISO 8601 texts or datetimes, durations are milliseconds, texts such as "5s" or timedeltas.
+        An item that jumps ahead of its stream by more than `max_jump` is quarantined until a second
+        one confirms it. With `strict`, a late or rejected item is an error. `files` is a folder, or
+        a function from an IRI to a source, for graphs that the query names and `graphs` lacks; None
+        reads no file.
 
         The engine is embedded (this process) or spark: the Spark session `spark`, or a new one,
         with the time of the data cut into `slabs` (docs/spark.md).
@@ -187,6 +238,7 @@ class Query(CompiledQuery):
         engine, spark, slabs = options.pop("engine"), options.pop("spark"), options.pop("slabs")
         check_engine(engine, spark, slabs)
         run_input = input_of(self, streams, graph, graphs, **options)
+        self._warn()
         if engine == "spark":
             from streamsparql.spark.spark_result import SparkComputation, SparkResult
 
@@ -220,6 +272,7 @@ class Query(CompiledQuery):
         check_engine(engine, spark, slabs)
         wanted = requested_reports(self, options.pop("report"), options.pop("every"))
         run_input = input_of(self, streams, graph, graphs, **options)
+        self._warn()
         if engine == "spark":
             from streamsparql.spark.analyze import measure_on_spark
 
@@ -236,9 +289,9 @@ class Query(CompiledQuery):
     ) -> Trace:
         """Run the query over a small input, and record the input and output of every operator.
 
-        The arguments are those of `run`. There is a step per instant that has items; with `step`,
-        also one every `step` milliseconds. The first `limit` items from `start` on are traced; if
-        there are more, the trace states where it ends.
+        The arguments are those of `run`. There is a step per instant that has items; with the
+        duration `step`, also one in each such period. The first `limit` items from `start` on are
+        traced; if there are more, the trace states where it ends.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }")
         >>> trace = query.trace([("<a>", "<p>", '"1"', 3), ("<a>", "<q>", '"2"', 5)])
@@ -253,7 +306,9 @@ class Query(CompiledQuery):
         from streamsparql.run.input import input_of
 
         limit, step = options.pop("limit"), options.pop("step")
-        return Trace(self, input_of(self, streams, graph, graphs, **options), limit, step)
+        run_input = input_of(self, streams, graph, graphs, **options)
+        self._warn()
+        return Trace(self, run_input, limit, step)
 
     @with_options(SparkOptions)
     def on_spark(
@@ -284,8 +339,45 @@ class Query(CompiledQuery):
         wanted = requested_reports(self, options.pop("report"), options.pop("every"))
         slabs = options.pop("slabs")
         run_input = input_of(self, streams, graph, graphs, **options)
+        self._warn()
         with raising_task_errors():
             return SparkRun(spark, self, run_input, report=wanted, slabs=slabs).frame()
+
+    @overload
+    def open(
+        self,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        report: None = None,
+        every: None = None,
+        on_row: Callable[[Row], object] | None = None,
+        **options: Unpack[RowOptions],
+    ) -> Live[Row]: ...
+
+    @overload
+    def open(
+        self,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        report: RelationToStream,
+        every: Duration | None = None,
+        on_row: Callable[[Report], object] | None = None,
+        **options: Unpack[RowOptions],
+    ) -> Live[Report]: ...
+
+    @overload
+    def open(
+        self,
+        graph: Any = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        report: RelationToStream | None = None,
+        every: Duration,
+        on_row: Callable[[Report], object] | None = None,
+        **options: Unpack[RowOptions],
+    ) -> Live[Report]: ...
 
     @with_options(LiveOptions)
     def open(
@@ -293,14 +385,15 @@ class Query(CompiledQuery):
         graph: Any = None,
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[LiveOptions],
-    ) -> Live:
+    ) -> Live[Any]:
         """Open the query as a continuous one, to which items are pushed: see `Live`.
 
         `emit` is final (rows whose end is known) or eager (all rows, cut at each call of `rows`).
         With `report` (rstream, istream or dstream) or `every`, reports are emitted instead of rows.
-        A stream that is silent for `idle` milliseconds of the other streams' time is left out of
-        the watermark. `on_row` is called with each emitted row, or report. The other arguments are
-        those of `run`.
+        A stream that is silent for the duration `idle` of the other streams' time is left out of
+        the watermark. `on_row` is called with each emitted row, or report; a coroutine function is
+        awaited in the running event loop. `mapping` makes triples of the records of `push_record`.
+        The other arguments are those of `run`.
 
         >>> query = compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }")
         >>> live = query.open(report="rstream")
@@ -313,8 +406,10 @@ class Query(CompiledQuery):
         from streamsparql.run.input import live_input_of
         from streamsparql.run.live import Live
 
-        output = pop_options(options, OutputOptions)
-        return Live(self, live_input_of(self, graph, graphs, **options), **output)
+        output = pop_options(options, OutputOptions) | pop_options(options, PushOptions)
+        run_input = live_input_of(self, graph, graphs, **options)
+        self._warn()
+        return Live(self, run_input, **output)
 
     # -- explaining
 

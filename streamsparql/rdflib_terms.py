@@ -6,13 +6,15 @@ pass rdflib terms or strings in N-Triples syntax. rdflib is imported only to con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
-from streamsparql.errors import SourceError
+from streamsparql.errors import EngineError, SourceError
 
 if TYPE_CHECKING:
+    import rdflib.query
     from rdflib.term import Identifier
 
 
@@ -62,3 +64,26 @@ def to_rdflib(value: Term) -> Identifier:
         datatype=None if plain else rdflib.URIRef(value.datatype.value),
         normalize=False,
     )
+
+
+def rdflib_result(form: str, names: Sequence[str], snapshot: Any) -> rdflib.query.Result:
+    """Return a snapshot as a result of rdflib.
+
+    >>> rdflib_result("ask", ["answer"], True).askAnswer
+    True
+    """
+    from rdflib import Variable
+    from rdflib.query import Result
+
+    result = Result(form.upper())
+    if form == "select":
+        result.vars = [Variable(name) for name in names]
+        bound = [{k: v for k, v in row.items() if v is not None} for row in snapshot]
+        result.bindings = [{Variable(k): v for k, v in row.items()} for row in bound]
+    elif form == "ask":
+        if snapshot is None:
+            raise EngineError("ASK has no answer at this instant, which is outside of the horizon")
+        result.askAnswer = snapshot
+    else:
+        result.graph = snapshot
+    return result

@@ -101,6 +101,10 @@ class _Checker:
             if keys is not None and name not in keys:
                 raise _ungrouped(item.variable)
         else:
+            if keys is not None and name in keys and name not in scope:
+                raise _already_bound(
+                    item.variable, f"write GROUP BY (.. AS ?{name}), and select ?{name}"
+                )
             if name in scope or name in shown or (keys is not None and name in keys):
                 raise _already_bound(item.variable, "AS needs a new variable")
             if keys is not None:

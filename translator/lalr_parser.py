@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from streamsparql.errors import QueryError, Span
+from streamsparql.limits import active_meter
 from streamsparql.translator import parse_table
 from streamsparql.translator.lexer import END, Lexer, Token
 
@@ -153,7 +154,7 @@ def parse_text(table: ParseTable, text: str, callbacks: Mapping[str, Callback]) 
     lexer = table.lexer(ascii_only=text.isascii())
     actions, gotos, rules = table.actions, table.gotos, table.rules
     states, values, spans = [table.start], [], []
-    nesting = 0
+    nesting, meter = 0, active_meter()
     token = lexer.token(text, 0, actions[table.start])
     while True:
         action = actions[states[-1]].get(token.type)
@@ -167,6 +168,8 @@ def parse_text(table: ParseTable, text: str, callbacks: Mapping[str, Callback]) 
             states.append(action)
             values.append(token)
             spans.append((token.start, token.end))
+            if meter is not None:
+                meter.check()
             token = lexer.token(text, token.end, actions[action])
             continue
         rule = rules[~action]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from streamsparql.algebra.iri import resolve_iri
 from streamsparql.algebra.terms import IRI, Literal
 from streamsparql.errors import QueryError
@@ -19,6 +21,12 @@ WELL_KNOWN = {
     "sosa": "http://www.w3.org/ns/sosa/",
     "ssn": "http://www.w3.org/ns/ssn/",
     "prov": "http://www.w3.org/ns/prov#",
+    "time": "http://www.w3.org/2006/time#",
+    "geo": "http://www.w3.org/2003/01/geo/wgs84_pos#",
+    "schema": "https://schema.org/",
+    "saref": "https://saref.etsi.org/core/",
+    "qudt": "http://qudt.org/schema/qudt/",
+    "unit": "http://qudt.org/vocab/unit/",
 }
 """Prefixes that a hint can spell out. None of them is predeclared."""
 
@@ -41,13 +49,19 @@ class Names:
         if node.prefix is None:
             return IRI(resolve_iri(self.base, node.value))
         if node.prefix not in self.prefixes:
-            known = WELL_KNOWN.get(node.prefix, "http://example.org/")
             raise QueryError(
-                f"undeclared prefix {node.prefix}:",
-                node.span,
-                hint=f"put PREFIX {node.prefix}: <{known}> first",
+                f"undeclared prefix {node.prefix}:", node.span, hint=self._prefix_hint(node.prefix)
             )
         return IRI(self.prefixes[node.prefix] + node.value)
+
+    def _prefix_hint(self, prefix: str) -> str:
+        """Return the declaration of a well-known prefix, or the prefix that is meant."""
+        if prefix not in WELL_KNOWN:
+            if near := get_close_matches(prefix, self.prefixes, 1, 0.6):
+                return f"did you mean {near[0]}:?"
+            if near := get_close_matches(prefix, WELL_KNOWN, 1, 0.6):
+                return f"did you mean PREFIX {near[0]}: <{WELL_KNOWN[near[0]]}>?"
+        return f"put PREFIX {prefix}: <{WELL_KNOWN.get(prefix, 'http://example.org/')}> first"
 
     def knows(self, node: s.Iri, iri: str) -> bool:
         """Return whether a syntax node denotes this IRI; False if its prefix is not declared."""

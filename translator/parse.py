@@ -1,20 +1,21 @@
 """From a query's text to its syntax tree, or to a syntax error with a hint.
 
 A failure of the parser has a token and the terminals that were expected in its place. `_describe`
-turns terminals into labels for users ("an expression", "a variable", FILTER), and `_hint`
+turns terminals into labels for users ("an expression", "a variable", FILTER), and `hints`
 recognises common mistakes.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 
-from streamsparql.errors import QueryError, QuerySyntaxError, position
+from streamsparql.errors import QueryError, QuerySyntaxError
 from streamsparql.translator import syntax
 from streamsparql.translator.build import CALLBACKS
+from streamsparql.translator.hints import hint
+from streamsparql.translator.hints.place import Place
 from streamsparql.translator.lalr_parser import ParseFailure, ParseTable, load_table, parse_text
-from streamsparql.translator.lexer import END, Token
+from streamsparql.translator.lexer import END
 
 
 def parse(text: str) -> syntax.QueryUnit:
@@ -127,86 +128,10 @@ def _syntax_error(table: ParseTable, text: str, failure: ParseFailure) -> QueryS
     shown = expected[:_SHOWN]
     if len(expected) > _SHOWN:
         shown += (f"or {len(expected) - _SHOWN} others",)
-    hint = _hint(table, text, token, failure.expected, expected)
-    return QuerySyntaxError(message, token.span, text, expected=shown, hint=hint)
+    place = Place(table, text, token, failure.expected, expected, _CALLS, _IRIS)
+    return QuerySyntaxError(message, token.span, text, expected=shown, hint=hint(place))
 
 
 def _quoted(text: str) -> str:
     line = text.splitlines()[0] if text.splitlines() else text
     return repr(line if len(line) <= 40 else line[:37] + "...")
-
-
-# -- common mistakes -------------------------------------------------------------------------------
-
-_ELSEWHERE = {  # a word of another language, the terminal expected in its place, the hint
-    "AND": ("&&", "write &&"),
-    "OR": ("||", "write ||"),
-    "LIKE": ("&&", "write CONTAINS(?x, 'a') or REGEX(?x, '^a')"),
-    "<>": ("&&", "write !="),
-    "=": ("VAR", "equality is written with one ="),
-    "STEP": ("SLIDE", "write SLIDE; STEP belongs in brackets: [RANGE .. STEP ..]"),
-    "TUMBLING": ("FIXED", "write FIXED; TUMBLING belongs in brackets: [RANGE .. TUMBLING]"),
-    "TRIPLES": ("ELEMS", "write ELEMS; TRIPLES belongs in brackets: [RANGE TRIPLES ..]"),
-    **dict.fromkeys(
-        ("SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL"),
-        ("OPTIONAL", "write the operands of an event operator in braces: { .. } SEQ { .. }"),
-    ),
-}
-_CLOSED_STRING = re.compile(r"""(["'])(?:(?!\1)[^\n\r\\]|\\.)*\1""")
-_UPDATE = frozenset("INSERT DELETE LOAD CLEAR DROP CREATE COPY MOVE ADD".split())
-
-
-def _hint(
-    table: ParseTable, text: str, token: Token, terminals: frozenset[str], expected: tuple[str, ...]
-) -> str:
-    word = token.text.upper()
-    if token.type == END:
-        return _unclosed(table, text) if "RBRACE" in terminals else ""
-    if token.text[0] in "\"'" and not token.type:
-        if _CLOSED_STRING.match(text, token.start):
-            return 'invalid escape in this string; \\t, \\n, \\" and \\u0041 are valid ones'
-        return "this string does not end on its line; write a long string in three quotes"
-    if token.text[0] == "<" and token.type != "IRIREF" and terminals & _IRIS:
-        return "an IRI in < > must end with >, and cannot contain spaces, quotes or braces"
-    instead, how = _ELSEWHERE.get(word, ("", ""))
-    if word == "=" and text[token.start - 1 : token.start] != "=":
-        instead = ""
-    if instead in terminals or f"'{instead}'" in expected:
-        return how
-    if word in _UPDATE and "SELECT" in terminals:
-        return "SPARQL Update is not supported; write a query"
-    if word == "GRAPH" and "VAR" in terminals and "UNION" not in terminals:
-        return "a CONSTRUCT template has triples only; remove the GRAPH"
-    if word == "CONSTRUCT" and "OPTIONAL" in terminals:
-        return "a subquery is a SELECT"
-    if token.type == "" and "XSD_DURATION" in terminals and word.startswith("P"):
-        if token.text != word and re.fullmatch(r"P(\d+D)?(T(\d+[HMS])+)?", word):
-            return f"write durations in upper case: {word}"
-        return "write durations as PT10S, PT1H30M or P7D"
-    words = [name for name in expected if name.isupper() or name.endswith(" BY")]
-    if _CALLS & terminals:
-        words += [name for name, kinds in table.words.items() if _CALLS & terminals & {*kinds}]
-    if word[:1].isalpha() and (close := difflib.get_close_matches(word, words, 1, 0.7)):
-        return f"did you mean {close[0]}?"
-    if token.type in _NODES and "DOT" in terminals and "SEMICOLON" in terminals:
-        return "write a '.' between two triple patterns"
-    if token.type in _NODES and "LPAR" in terminals and _CALLS & terminals:
-        return "write the condition in brackets: ( .. )"
-    if word[:1].isalpha() and terminals >= _IRIS and "VAR" not in terminals:
-        return f"write <{token.text}>, as names here are IRIs, or declare a prefix"
-    return ""
-
-
-def _unclosed(table: ParseTable, text: str) -> str:
-    """Return the hint to close the innermost unclosed brace."""
-    lexer, at, opened = table.lexer(ascii_only=text.isascii()), 0, []
-    while (token := lexer.token(text, at, {})).type != END:
-        if token.type == "LBRACE":
-            opened.append(token.start)
-        elif token.type == "RBRACE" and opened:
-            opened.pop()
-        at = token.end
-    if not opened:
-        return ""
-    line, column = position(text, opened[-1])
-    return f"close the {{ at line {line}, column {column}"

@@ -15,8 +15,9 @@ from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, RDF, XSD, XSD_STRING, BlankNode, Literal, Term
+from streamsparql.overriding import override
 
-_LOCAL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_\-]*[A-Za-z0-9_\-])?|")
+_LOCAL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_\-/]*[A-Za-z0-9_\-])?|")
 _BARE = {
     XSD + "integer": re.compile(r"[+-]?[0-9]+"),
     XSD + "decimal": re.compile(r"[+-]?[0-9]*\.[0-9]+"),
@@ -56,8 +57,12 @@ class Writer:
         """Return an IRI as text, shortened by a prefix that fits."""
         for prefix, start in self._prefixes:
             if iri.value.startswith(start) and _LOCAL.fullmatch(iri.value, len(start)):
-                return f"{prefix}:{iri.value[len(start) :]}"
+                return f"{prefix}:{self.local_name(iri.value[len(start) :])}"
         return str(iri)
+
+    def local_name(self, local: str) -> str:
+        """Return the part of an IRI after its prefix, with the escapes that SPARQL requires."""
+        return local.replace("/", r"\/")
 
     def literal(self, literal: Literal) -> str:
         """Return a literal as text, bare if SPARQL parses the bare form to the same literal."""
@@ -174,6 +179,19 @@ class Writer:
     def variables(self, variables: Iterable[Variable]) -> str:
         """Return variables as text, with spaces between them."""
         return " ".join(self.variable(variable) for variable in variables)
+
+
+class DisplayWriter(Writer):
+    """A writer for readers: local names are not escaped, so not every text can be parsed.
+
+    >>> prefixes, road = {"": "http://example.org/"}, IRI("http://example.org/road/1")
+    >>> print(DisplayWriter(prefixes).iri(road), Writer(prefixes).iri(road))
+    :road/1 :road\\/1
+    """
+
+    @override
+    def local_name(self, local: str) -> str:
+        return local
 
 
 def _chained(before: str | IRI, operator: str | IRI) -> bool:

@@ -8,23 +8,27 @@ of RAND, UUID or BNODE needs numbers that distinguish equal rows. So the result 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra.filter import Mark
-from streamsparql.algebra.functions import VOLATILE, cast_function
+from streamsparql.algebra.functions import FUNCTIONS, VOLATILE, cast_function
 from streamsparql.algebra.hidden_variables import PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Extend, Number
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import Literal
+from streamsparql.algebra.terms import IRI, XSD, Literal
+from streamsparql.algebra.xsd.casts import CAST_TARGETS
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
+from streamsparql.translator.sparql_text import Writer
 from streamsparql.translator.timestamps import is_timestamp, stamp_variable
 
 PatternTranslator = Callable[[s.GroupPattern], Plan]
@@ -156,11 +160,30 @@ def _call_by_iri(
         raise UnsupportedFeature(
             f"unknown function {iri}",
             node.function.span,
-            hint="the functions with IRIs are the casts of SPARQL 1.1, such as xsd:integer",
+            hint=_function_hint(iri, context),
         )
     if len(args) != 1:
         raise QueryError(f"{iri} takes one argument, not {len(args)}", node.span)
     return e.Call(iri, args)
+
+
+_OTHER_TYPES = {"number": "decimal", "numeric": "decimal", "timestamp": "dateTime"}
+"""Names of types elsewhere, with the types here."""
+
+
+def _function_hint(iri: IRI, context: Context) -> str:
+    """Return the function that an unknown one resembles by the last part of its name."""
+    name = re.split(r"[/#:]", iri.value)[-1]
+    if iri.value.startswith(XSD):
+        known = {cast.value.removeprefix(XSD): cast for cast in sorted(CAST_TARGETS, key=str)}
+        kind = _OTHER_TYPES.get(name, name)
+        if near := get_close_matches(kind, known, 1, 0.6):
+            write = Writer({"xsd": XSD, **context.names.prefixes})
+            return f"did you mean {write.iri(known[near[0]])}?"
+    builtin = re.sub(r"[^A-Z0-9]", "", name.upper())
+    if builtin in FUNCTIONS:
+        return f"did you mean {builtin}? Functions of SPARQL have no IRI"
+    return "the functions with IRIs are the casts of SPARQL 1.1, such as xsd:integer"
 
 
 # -- volatile functions ----------------------------------------------------------------------------

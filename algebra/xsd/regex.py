@@ -28,6 +28,7 @@ from streamsparql.algebra.xsd.regex_syntax import (
     Repeat,
     parse_regex,
 )
+from streamsparql.limits import check_string
 
 MAX_RE_STEPS = 1_000_000
 """The number of steps that Python's `re` may take for one text: some milliseconds."""
@@ -54,7 +55,12 @@ def replace_matches(text: str, pattern: str, replacement: str, flags: str = "") 
     literal = "q" in flags
     parts = (replacement,) if literal else _parse_replacement(replacement, compiled.groups)
 
+    size = 0
+
     def expand(groups: Sequence[str]) -> str:
+        nonlocal size
+        size += sum(len(part) if isinstance(part, str) else len(groups[part]) for part in parts)
+        check_string(size)
         return "".join(part if isinstance(part, str) else groups[part] for part in parts)
 
     return compiled.replace(text, expand)

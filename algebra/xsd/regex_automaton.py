@@ -28,6 +28,7 @@ from streamsparql.algebra.xsd.regex_syntax import (
     Repeat,
 )
 from streamsparql.errors import EngineError
+from streamsparql.limits import active_meter, checked
 
 MAX_PROGRAM = 10_000
 """The number of instructions of a pattern, whose repetitions are written out."""
@@ -37,6 +38,9 @@ _MAX_MEMBERS = 100_000
 """The size of the cache of states, in instructions that they contain."""
 _MAX_MOVES = 20_000
 """The size of the cache of states, in moves between them."""
+
+_PIECE = 1 << 16
+"""The number of characters, or of branches, after which the limits of the run are checked."""
 
 _CHAR, _SPLIT, _JUMP, _LOOP, _SAVE, _ANCHOR, _REFERENCE, _MATCH = range(8)
 _AT_START, _AFTER_NEWLINE, _INSIDE = range(3)
@@ -69,10 +73,11 @@ class Automaton:
         if self._has_references:
             return self._find(text, 0, []) is not None
         state = self._start
-        for char in text:
-            state = state[char]
-            if not state:
-                return state is self._matched
+        for at in checked(range(0, len(text), _PIECE)):
+            for char in text[at : at + _PIECE]:
+                state = state[char]
+                if not state:
+                    return state is self._matched
         return state[""] is self._matched
 
     def _forget(self) -> None:
@@ -178,6 +183,7 @@ class Automaton:
         """Return the match that begins at a place, and the number of steps so far."""
         program, size, bounded = self._program, len(text), self._has_references
         stack: list[tuple[int, int, tuple[int, ...]]] = [(0, begin, (0,) * self._slots)]
+        meter, branches = active_meter(), 0
         while stack:
             at, place, slots = stack.pop()
             while True:
@@ -187,6 +193,10 @@ class Automaton:
                         break
                     at, place = at + 1, place + 1
                 elif kind in (_SPLIT, _LOOP):
+                    if meter is not None:
+                        branches += 1
+                        if not branches % _PIECE:
+                            meter.check()
                     if not bounded:
                         if failed[place] >> at & 1:
                             break

@@ -29,6 +29,7 @@ from streamsparql.algebra.xsd import durations, moments, numeric
 from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration, duration_text
 from streamsparql.algebra.xsd.moments import DateTime, XsdMoment
 from streamsparql.algebra.xsd.numeric import EXACT, Numeric
+from streamsparql.limits import check_string
 
 # -- Lexical forms to values --------------------------------------------------------------------
 
@@ -96,9 +97,11 @@ def literal_of(value: XsdValue) -> Literal:
     """
     datatype, write = _CANONICAL[type(value)]
     try:
-        return Literal(write(value), datatype)
+        text = write(value)
     except ValueError as error:  # more digits than Python writes for an int
         raise ExpressionError("the number is too large") from error
+    check_string(len(text))
+    return Literal(text, datatype)
 
 
 # -- Milliseconds, as streams count time --------------------------------------------------------

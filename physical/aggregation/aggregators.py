@@ -16,10 +16,11 @@ import numpy as np
 
 from streamsparql.algebra.aggregate_functions import Bag, aggregate
 from streamsparql.algebra.expression_error import ExpressionError
+from streamsparql.limits import checked
 from streamsparql.overriding import override
 from streamsparql.physical.aggregation.numeric_sums import NumericSums, Totals
 from streamsparql.physical.aggregation.range_min import TermRanks, least_ranks
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.batch import MAX_ROWS, Batch, BoolArray, IntArray, check_count
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.kernels.change_points import Sweep
 from streamsparql.physical.state.heap import ByEnd, Heap, turned
@@ -111,6 +112,9 @@ class InputEvents:
         self._counts = self._padded(np.concatenate([self._new.counts(), -self._ends.counts()]))
         self.rows = source.rows.after(sweep, self._counts)
         """The number of elements of each point's group after the point."""
+        if self._new.count is not None:  # then sums may be beyond 64 bits
+            total = np.abs(self._counts).sum(dtype=np.float64)
+            check_count(max(float(total), int(self.rows.max(initial=0))), MAX_ROWS)
 
     def _padded(self, own: IntArray) -> IntArray:
         """Return values for all events of the sweep, 0 for those of other inputs."""
@@ -169,7 +173,7 @@ class Aggregator(ABC):
         after = elements.columns[SLOT].searchsorted(slots, "right").tolist()
         ids, counts = elements.column(self.call.argument or SLOT), elements.counts()
         values = np.zeros(len(slots), np.int64)
-        for i, t in enumerate(times.tolist()):
+        for i, t in enumerate(checked(times.tolist())):
             here = slice(first[i], after[i])
             holds = (elements.end[here] <= t) & (t < elements.start[here])
             distinct, code = np.unique(ids[here][holds], return_inverse=True)

@@ -57,7 +57,7 @@ def are_written(texts: pa.Array) -> BoolArray:
 
 _FORMS = {"<": IRI_SORT, "_": BLANK_SORT}
 _ENDS = {'"': PLAIN_FORM, ">": TYPED_FORM}
-_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@(.*)|\^\^<(.*)>)?', re.S)
+_LITERAL = re.compile(r'"((?:[^"\\]++|\\.)*+)"(?:@(.*)|\^\^<(.*)>)?', re.S)
 
 
 def form_of(text: str) -> int:

@@ -89,6 +89,7 @@ _LITTLE = 256  # fewer texts than this are written faster by Python than by Arro
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _FEW = 256  # from this number on, arrays are faster than Python loops
 _MILLION = 10**6
+_ENTRY_BYTES = 200  # of an entry without its text: its places in columns and hash tables, objects
 
 TermTexts: TypeAlias = Sequence[Any]
 """Texts in N-Triples syntax, or terms that a `WriteTexts` turns into texts; None for no term."""
@@ -120,6 +121,7 @@ class TermDictionary:
         self._free: IntArray = np.empty(0, np.int64)
         self._after = 1  # the least id that was never assigned
         self._floor = 0  # the number of entries after the last recycling
+        self._text_bytes = 0
         self._grow(1 << 10)
 
     def _grow(self, capacity: int) -> None:
@@ -144,6 +146,11 @@ class TermDictionary:
     def __len__(self) -> int:
         """Return the number of entries; inlined literals need none."""
         return self._after - 1 - len(self._free)
+
+    @property
+    def bytes(self) -> int:
+        """The approximate number of bytes of the entries, with the terms that are made of them."""
+        return _ENTRY_BYTES * len(self) + 2 * self._text_bytes
 
     # -- Terms to ids -----------------------------------------------------------------------
 
@@ -287,6 +294,7 @@ class TermDictionary:
             entry, self._after = self._after, self._after + 1
             if entry == len(self._forms):
                 self._grow(2 * entry)
+        self._text_bytes += len(text)
         self._texts[entry] = text
         self._forms[entry] = form
         self._kinds[entry] = _UNKNOWN if form == TYPED_FORM else NO_NUMBER
@@ -301,6 +309,7 @@ class TermDictionary:
         if len(places) < len(strings):
             texts, strings = texts.take(pa.array(places)), [strings[i] for i in places.tolist()]
         ids = self._places(len(strings))
+        self._text_bytes += texts.nbytes
         forms = forms_of(texts)
         self._texts[ids] = strings
         self._forms[ids] = forms
@@ -343,7 +352,7 @@ class TermDictionary:
         if len(ids) < _LITTLE:
             return to_arrow(self._few_texts(ids.tolist()), _DICTIONARY)
         encoded = pa.array(ids, mask=ids == 0).dictionary_encode()
-        distinct = self._texts_of(encoded.dictionary.to_numpy())
+        distinct = self.bound_texts(encoded.dictionary.to_numpy())
         return pa.DictionaryArray.from_arrays(encoded.indices, distinct)
 
     def _few_texts(self, ids: list[int]) -> list[str | None]:
@@ -353,8 +362,13 @@ class TermDictionary:
         entries = self._texts
         return [entries[k] if k >= 0 else next(written) for k in ids]
 
-    def _texts_of(self, ids: IntArray) -> pa.Array:
-        """Return the texts of ids, none of them 0."""
+    def bound_texts(self, ids: IntArray) -> pa.Array:
+        """Return the texts of ids, none of them 0, without looking for equal ones.
+
+        >>> terms = TermDictionary()
+        >>> terms.bound_texts(terms.encode(["<a>", "<b>"])).to_pylist()
+        ['<a>', '<b>']
+        """
         inline = ids < 0
         if inline.all():
             return self._inlined_texts.of(ids)
@@ -376,6 +390,16 @@ class TermDictionary:
         return np.where(
             inline, LITERAL_SORT, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL_SORT)
         )
+
+    def forms(self, ids: IntArray) -> KindArray:
+        """Return the form of each term (canonical_text.py): its sort, or the form of a literal.
+
+        >>> terms = TermDictionary()
+        >>> terms.forms(terms.encode(["<a>", '"b"', '"c"@en'])).tolist()
+        [1, 3, 4]
+        """
+        forms: KindArray = np.where(ids < 0, TYPED_FORM, self._forms[np.maximum(ids, 0)])
+        return forms
 
     def plain_strings(self, ids: IntArray) -> BoolArray:
         """Return whether terms are literals of xsd:string."""
@@ -594,6 +618,7 @@ class TermDictionary:
         self._kinds[freed] = NO_NUMBER
         self._free = np.concatenate([self._free, freed])
         self._floor = len(self)
+        self._measure_texts()
         return len(freed)
 
     # -- Writing and reading ------------------------------------------------------------------
@@ -645,6 +670,10 @@ class TermDictionary:
         free[0] = free[ids] = False
         self._free = free.nonzero()[0]
         self._floor = len(self)
+        self._measure_texts()
+
+    def _measure_texts(self) -> None:
+        self._text_bytes = sum(map(len, self._known)) + sum(map(len, self._blanks))
 
 
 _SIGNATURE = {"kind": "TermDictionary", "version": "1"}

@@ -96,6 +96,11 @@ class CompiledExpression:
         holds: BoolArray = self._root.truth(BatchRows(self._terms, batch)) == IS_TRUE
         return holds
 
+    def holds_or_fails(self, batch: Batch) -> tuple[BoolArray, BoolArray]:
+        """Return the mask of `holds`, and one of the rows for which the condition is an error."""
+        truth = self._root.truth(BatchRows(self._terms, batch))
+        return truth == IS_TRUE, truth == IS_ERROR
+
     def values(self, batch: Batch) -> IntArray:
         """Return the values; 0, which means unbound, for an error."""
         return self._root.ids(BatchRows(self._terms, batch))

@@ -17,6 +17,7 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import Term
 from streamsparql.algebra.xsd.literal_operators import effective_boolean_value
+from streamsparql.limits import checked
 from streamsparql.overriding import override
 from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import DECIMAL, TermDictionary
@@ -130,7 +131,7 @@ class OneByOne(Evaluation):
             if not self.variables:
                 return [evaluate_binding(())]
             terms = [_terms_of(rows.terms, column) for column in new]
-            return [evaluate_binding(binding) for binding in zip(*terms, strict=True)]
+            return [evaluate_binding(binding) for binding in checked(zip(*terms, strict=True))]
 
         results = known.of(columns, compute)
         return results if self.variables else np.full(len(rows), results[0])

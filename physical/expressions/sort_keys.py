@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from streamsparql.algebra.order import comparison_key, order_key
 from streamsparql.algebra.terms import Term
+from streamsparql.limits import checked
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.state.ranked_rows import RowSortKey
@@ -118,7 +119,7 @@ class SortKeys:
         if len(known) > _MAX_MEMOISED:
             known.clear()
         listed = ids.tolist()
-        for term in listed:
+        for term in checked(listed):
             if term not in known:
                 known[term] = way(self._terms.term_of(term))
         return [known[term] for term in listed]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.limits import check_rows
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.kernels.intervals import TimeCodes, firsts, running_max
 from streamsparql.physical.kernels.keys import stable_order
@@ -79,6 +80,7 @@ def _paired(rows: IntArray, group: IntArray, times: IntArray, depth: IntArray) -
     """
     before = np.concatenate([[0], depth[:-1]])
     low, high = np.minimum(before, depth), np.maximum(before, depth)
+    check_rows(int((high - low).sum()), 0)
     deepest = np.maximum.reduceat(depth, np.flatnonzero(firsts(group)))
     offset = np.cumsum(deepest) - deepest
     times = np.repeat(times, high - low)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsparql.limits import checked
 from streamsparql.physical.batch import BoolArray, IntArray
 
 BLOCK = 1 << 15
@@ -37,7 +38,7 @@ def pairs_in_blocks(first: IntArray, count: IntArray) -> Iterator[tuple[IntArray
         row = np.repeat(np.arange(len(count)), count)
         yield row, np.arange(total) + shift[row]
         return
-    for at in range(0, total, BLOCK):
+    for at in checked(range(0, total, BLOCK)):
         after = min(at + BLOCK, total)
         a = int(np.searchsorted(ends, at, "right"))
         b = int(np.searchsorted(ends, after, "left")) + 1

@@ -27,6 +27,7 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.errors import EngineError
+from streamsparql.limits import naming
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.entailment.schema import Schema
@@ -36,6 +37,7 @@ from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.kernels.occurrences import with_since
 from streamsparql.physical.lowering.lower_events import LOWER_EVENTS, times_read
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
+from streamsparql.physical.lowering.lower_joins import JoinLowering
 from streamsparql.physical.lowering.lower_operators import (
     LOWER,
     LOWER_ABOVE,
@@ -48,7 +50,7 @@ from streamsparql.physical.lowering.lower_rules import (
     enter_stratum,
     with_derived,
 )
-from streamsparql.physical.operator import Operator, Stateless
+from streamsparql.physical.operator import Operator, Stateless, static_rows
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
 from streamsparql.physical.operators.entailment import EntailedMatching
@@ -185,6 +187,7 @@ class Lowering:
         """The triples of rules, by the rule and its place."""
         self._rule_scopes: dict[Closure, RuleScope] = {}
         self._outer_sets = 0
+        self.joins = JoinLowering(self)
 
     def plan(self, node: Plan, at: At) -> Lowered:
         """Return the operators of a plan; equal plans at equal places share them.
@@ -195,6 +198,10 @@ class Lowering:
         above: list[tuple[Plan, At]] = []
         lowered = self._known(node, at)
         while lowered is None and type(node) in _above(at) and node not in self.catalog.results:
+            together = None if at.events is not None else self.joins.together(node, at)
+            if together is not None:
+                lowered = self._store(node, at, self.made(together))
+                break
             above.append((node, at))
             node, at = node.inputs[0], at.of_input(node)
             lowered = self._known(node, at)
@@ -207,6 +214,15 @@ class Lowering:
     def rows(self, node: Plan, at: At) -> Operator:
         """Return the operators of a plan, without the columns that only order its rows."""
         return self.plan(node, at).plain
+
+    def precomputed(self, node: Plan, at: At) -> Operator:
+        """Return the rows of a static plan, which are computed now if the graphs are known."""
+        lowered = self.rows(node, at)
+        if not self.catalog.known or at.outer is not None or isinstance(lowered, Always):
+            return lowered
+        rows = Always(static_rows(lowered).project(lowered.names), "precomputed")
+        self._lowered[node, _place(node, at)] = Lowered(rows)
+        return rows
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
         if at.rules is not None and at.stratum is not None:
@@ -224,6 +240,8 @@ class Lowering:
         """Record the node that an operator computes; memoise the operator without outer rows."""
         if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
             lowered.operator.node = node
+        if reason := self.joins.reason(node):
+            lowered.operator.reason = reason
         if at.outer is None:
             self._lowered[node, _place(node, at)] = lowered
         return lowered
@@ -404,7 +422,10 @@ class Lowering:
             assert isinstance(operator, Stateless)
             assert isinstance(operator.inputs[0], Always)
             rows = operator.inputs[0].rows
-            output = operator.apply(rows) if len(rows) else operator.nothing()
+            output = operator.nothing()
+            if len(rows):
+                with naming(operator.label):
+                    output = operator.apply(rows)
             known = Always(output.project(operator.names), operator.facts())
             known.node = operator.node
             return known

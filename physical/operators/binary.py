@@ -1,64 +1,17 @@
-"""The base of operators on two inputs, and the merging of matching rows."""
+"""Pairs of matching rows: the columns that decide whether rows match, and the merged row."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from streamsparql.overriding import override
-from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.physical.batch import UNBOUND, Batch, IntArray, check_count
 from streamsparql.physical.hidden import SINCE, is_stamp, is_time
-from streamsparql.physical.operator import Operator, StepResult
 
 AREAS, MIN_HEAP = "areas", "min-heap"
 """Parts of a state: the sweep areas, and the results that start after the release bound."""
-
-SLICE = 1 << 16
-"""The number of rows consumed at a time: the arrays of more rows would leave the cache."""
-
-
-class Binary(Operator):
-    """An operator on two inputs, which divides a long step into slices of time.
-
-    This is sound because batches are ordered: the rest of a batch starts no earlier than its next
-    row, which is then the watermark.
-    """
-
-    @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        if len(batches[0]) + len(batches[1]) <= SLICE:
-            return self._consume(batches, watermarks, cut)
-        out, bound, last = [], 0, tuple(map(len, batches))
-        before = 0, 0
-        for after in _slices(batches):
-            parts = [batch.part(*at) for batch, *at in zip(batches, before, after, strict=True)]
-            marks = [
-                mark if at == end else min(mark, int(batch.start[at]))
-                for batch, mark, at, end in zip(batches, watermarks, after, last, strict=True)
-            ]
-            rows, bound = self._consume(parts, marks, cut and after == last)
-            out.append(rows)
-            before = after
-        return Batch.concat(out), bound
-
-    @abstractmethod
-    def _consume(
-        self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool
-    ) -> StepResult:
-        """Compute one slice of a step, or a short step."""
-
-
-def _slices(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:
-    """Yield the ends of slices of time, as places in each of two batches."""
-    left, right = batches
-    longer = left if len(left) > len(right) else right
-    number = -(-(len(left) + len(right)) // SLICE)
-    for t in np.unique(longer.start[np.arange(1, number) * len(longer) // number]):
-        yield int(np.searchsorted(left.start, t)), int(np.searchsorted(right.start, t))
-    yield len(left), len(right)
 
 
 def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
@@ -106,7 +59,9 @@ class RowMerger:
                 columns[name] = self._both(name, one[i], other, j)
         count = None
         if left.count is not None or right.count is not None:
-            count = left.counts()[i] * right.counts()[j]
+            one, other = left.counts()[i], right.counts()[j]
+            check_count(float((one.astype(np.float64) * other).max(initial=0)))
+            count = one * other
         start = np.maximum(left.start[i], right.start[j])
         return Batch(columns, start, np.minimum(left.end[i], right.end[j]), count)
 

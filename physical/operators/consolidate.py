@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch
+from streamsparql.physical.batch import Batch, check_count
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, Stateless
 
@@ -38,5 +38,6 @@ def consolidated(batch: Batch) -> Batch:
     if len(first) == len(batch):
         return batch
     counts = np.add.reduceat(batch.counts()[order], first)
+    check_count(int(counts.max(initial=0)))
     merged = batch.take(order[first])
     return Batch(merged.columns, merged.start, merged.end, counts).ordered()

@@ -7,17 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.operator import Operator, StepResult
-from streamsparql.physical.operators.binary import AREAS, MIN_HEAP, Binary, shared_names
+from streamsparql.physical.operators.binary import AREAS, MIN_HEAP, shared_names
+from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, LEFT_ROW, Coverage, Emitted
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import LEFT_AREA, RIGHT_AREA, PairedAreas, RowPairs
 from streamsparql.physical.state.parts import NamedRows, Stateful
 
 
-class Covering(Binary):
+class Covering(Sliced):
     """An operator that emits the parts of its left rows that right rows match, or do not match.
 
     Rows match when they are compatible or, with `on`, when they agree in these pairs of columns,
@@ -64,6 +66,7 @@ class Covering(Binary):
                 Batch(rights, right.start, right.end),
                 watermarks,
             ):
+                check_rows(len(pair[1]), 0)
                 self._coverage.match(*intersections(pair))
         self._areas.purge(watermarks)
         parts = self._coverage.emit((watermarks[0], watermarks[1]), cut)

@@ -50,19 +50,19 @@ from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import (
     AREAS,
     MIN_HEAP,
-    Binary,
     RowMerger,
     join_facts,
     shared_names,
 )
 from streamsparql.physical.operators.left_join import Condition
+from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.evidence import Accepted, Evidence, Unmatched
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Memo, Stateful
 
 
-class _EventPairs(Binary):
+class _EventPairs(Sliced):
     """The base of the operators on two inputs: the pairs of rows over other validities.
 
     With a `condition`, pairs for which it is not true are left out.
@@ -389,7 +389,7 @@ class EventLeftJoin(_Optional):
         return {**super().parts(), "static": self._static}
 
 
-class NeverBefore(Binary):
+class NeverBefore(Sliced):
     """OPTIONALSEQ without a left side: the right rows that no left row precedes."""
 
     implements = (algebra.NeverBefore,)

@@ -11,6 +11,7 @@ from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.terms import BlankNode, Term
+from streamsparql.limits import checked
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
@@ -83,7 +84,7 @@ class Construct(Stateless):
         rows = zip(*(c[first].tolist() for c in named.values()), strict=True) if named else None
         variables = [variable_of(name) for name in named]
         nodes = []
-        for number in numbers:
+        for number in checked(numbers):
             terms = () if rows is None else next(rows)
             pairs = ((v, self._terms.term_of(t)) for v, t in zip(variables, terms, strict=True))
             row = Solution({v: term for v, term in pairs if term is not None})

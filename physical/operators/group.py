@@ -22,6 +22,7 @@ import numpy as np
 from streamsparql.algebra import group
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.aggregation.aggregators import (
     AGGREGATORS,
@@ -329,6 +330,7 @@ class Annotate(Operator):
         count = of_value[order].searchsorted(rows.columns[SLOT], "right") - first
         rows, (call,) = rows.project(self.inputs[0].names), self._groups.calls
         for row, place in pairs_in_blocks(first, count):
+            check_rows(len(row), len(self.names))
             value = order[place]
             start = np.maximum(rows.end[row], values.start[value])
             end = np.minimum(rows.start[row], values.end[value])

@@ -14,26 +14,27 @@ from collections.abc import Mapping, Sequence
 
 from streamsparql.algebra import access
 from streamsparql.algebra import join as algebra
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import (
     AREAS,
     MIN_HEAP,
-    Binary,
     RowMerger,
     StampValues,
     join_facts,
     shared_names,
 )
 from streamsparql.physical.operators.covering import Covering
+from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.coverage import Emitted
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Stateful
 
 
-class Join(Binary):
+class Join(Sliced):
     """`merge(mu1, mu2)` of each compatible pair that overlaps, over the intersection.
 
     At each instant it is the join of ESWC 2008, Definition 10.
@@ -55,8 +56,9 @@ class Join(Binary):
         left, right = batches
         results = []
         if len(left) or len(right):
-            pairs = self._areas.meet(left, right, watermarks)
-            results = [self._merge.rows(*pair) for pair in pairs]
+            for pair in self._areas.meet(left, right, watermarks):
+                check_rows(len(pair[1]), len(self.names))
+                results.append(self._merge.rows(*pair))
         self._areas.purge(watermarks)
         bound = min(watermarks)
         return self._results.through(results, bound), bound

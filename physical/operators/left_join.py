@@ -57,19 +57,20 @@ from typing import Protocol
 import numpy as np
 
 from streamsparql.algebra import join as algebra
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.binary import (
     AREAS,
     MIN_HEAP,
-    Binary,
     RowMerger,
     StampValues,
     join_facts,
     shared_names,
 )
 from streamsparql.physical.operators.covering import intersections
+from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.coverage import COVERAGE, FIRST_ROW, LEFT_ROW, Coverage
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import PairedAreas
@@ -83,7 +84,7 @@ class Condition(Memo, Protocol):
         """Return a mask of the rows for which it is true."""
 
 
-class LeftJoin(Binary):
+class LeftJoin(Sliced):
     """The join where `condition` is true, and each left row while it has no such match.
 
     At each instant it is the left join of ESWC 2008, Definition 13, and over static data that of
@@ -122,6 +123,7 @@ class LeftJoin(Binary):
             self._coverage.add(left, numbers)
             numbered = left.with_columns({LEFT_ROW: numbers})
             for pair in self._areas.meet(numbered, right, watermarks):
+                check_rows(len(pair[1]), len(self.names))
                 matches, over = self._merge.rows(*pair), intersections(pair)
                 if self._condition is not None:
                     true = self._condition.holds(matches)

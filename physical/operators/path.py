@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from streamsparql.algebra import path as algebra
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.intervals import firsts, newly_covered
@@ -31,6 +32,8 @@ from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
+
+_COPIES = 40  # columns of the arrays in which the uncovered parts of ways are found
 
 
 class TransitiveClosure(Operator):
@@ -81,6 +84,7 @@ class TransitiveClosure(Operator):
             yield self._ways(pairs, i, edges, j)
 
     def _ways(self, one: Batch, i: IntArray, other: Batch, j: IntArray) -> Batch:
+        check_rows(len(i), _COPIES)
         subject, object_ = self.names
         columns = {subject: one.columns[subject][i], object_: other.columns[object_][j]}
         start = np.maximum(one.start[i], other.start[j])

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamsparql.algebra.grid import Grid, Instants
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
@@ -197,7 +198,9 @@ class Reports(Operator):
                 self._due += np.unique(rows.start).tolist()
         elif self.begin is not None:
             first = self._label(self.begin) if self._next is None else self._next
-            self._due += range(first, until, self.every)
+            instants = range(first, until, self.every)
+            check_rows(max(0, -(-(until - first) // self.every)), 0)
+            self._due += instants
             self._next = max(first, until)
 
     @property
@@ -308,6 +311,7 @@ def _spread_out(rows: Batch, until: int, since: int, every: int) -> Batch:
     total = int(times.sum())
     if not total:
         return rows.part(0, 0)
+    check_rows(total, len(rows.columns))
     least = int(first[times > 0].min())
     instants = range(least, until, every)
     if total > _LARGE * len(instants):

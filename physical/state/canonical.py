@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.limits import check_rows, checked
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IdRow, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -245,7 +246,7 @@ class ByStamps(Stateful):
         self._live.push(turned(new))
         events = [*_events(new, 1), *_events(self._live.release(watermark - 1), -1)]
         out: list[_Numbered] = []
-        for t, row, times in sorted(events, key=itemgetter(0)):
+        for t, row, times in checked(sorted(events, key=itemgetter(0))):
             bare = tuple(row[i] for i in self._bare)
             self._emit(bare, t, out)
             alike = self._alike.setdefault(bare, Counter())
@@ -268,6 +269,7 @@ class ByStamps(Stateful):
         """Emit the rows that are equal but for their stamps, up to an instant."""
         since = self._since.get(bare, until)
         if since < until:
+            check_rows(self._alike[bare].total(), len(self._names))
             alike = sorted(self._alike[bare].items(), key=lambda entry: self._order(entry[0]))
             rows = (row for row, times in alike for _ in range(times))
             out += [(row, since, until, k) for k, row in enumerate(rows, 1)]

@@ -4,7 +4,7 @@ A *part* is a structure such as a heap, a sweep area, a coverage, or the sums of
 parts of its own, down to those with rows or arrays. The parts determine the number of retained
 rows, the term ids in use, the content that users see, and the Arrow tables of the state:
 
-    class Join(Binary):
+    class Join(Sliced):
         def parts(self):
             return {"areas": self._areas, MIN_HEAP: self._results}
 

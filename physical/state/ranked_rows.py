@@ -17,6 +17,7 @@ import pyarrow as pa
 from sortedcontainers import SortedList
 
 from streamsparql.algebra.streams import INFINITY
+from streamsparql.limits import active_meter
 from streamsparql.overriding import override
 from streamsparql.physical.batch import NEVER, Batch, IdRow, IntArray
 from streamsparql.physical.state.parts import (
@@ -208,9 +209,11 @@ class RankedRows(Stateful):
         shown = _tuples(new, self._distinct or ())
         starts, ends = new.start.tolist(), new.end.tolist()
         pieces: Pieces = []
-        ending = self._ending
+        ending, meter = self._ending, active_meter()
         k = 0
         while k < len(starts) or (ending and ending[0][0] < until):
+            if meter is not None:
+                meter.check()
             t = starts[k] if k < len(starts) else INFINITY
             if ending and ending[0][0] < t:
                 t = ending[0][0]

@@ -12,18 +12,13 @@ rows are partitioned by the shared variables that they bind. Between a partition
 partition of the probes, the key is the variables that both bind; without such variables, time alone
 decides. Keys of several columns are hashes, so matches are verified.
 
-The rows with the key of a probe are candidates; pairs are those that overlap the probe in time. The
-number of candidates is known before any is produced. A few candidates are produced and filtered. If
-there are many, those that start after the probe ends are skipped, and those that start so long
-before it that the longest validity of the run cannot reach it (which is exact for windows of one
-size). If many are left, two exact searches find the pairs: rows that start within a probe, and
-probes that start within a row.
+The rows with the key of a probe are its candidates (key_index.py). Their number is known before any
+pair is made: a join of several inputs chooses by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,10 +27,10 @@ import pyarrow as pa
 from sortedcontainers import SortedKeyList
 
 from streamsparql.overriding import override
-from streamsparql.physical.batch import UNBOUND, Batch, IntArray
+from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.hidden import is_carried
-from streamsparql.physical.kernels.intervals import TimeCodes, pairs_in_blocks
 from streamsparql.physical.kernels.keys import row_keys
+from streamsparql.physical.state.key_index import KeyIndex, Ranges
 from streamsparql.physical.state.parts import RowStore, id_columns, table_of
 
 _SMALL = 256
@@ -44,11 +39,6 @@ _BRUTE = 1 << 13
 """Up to this number of comparisons, building an index costs more."""
 _FACTOR = 3
 """A run is merged with one that is up to this many times as long."""
-_FEW = 256
-"""Up to this number of candidates, all are produced and filtered."""
-_WASTE = 12
-"""Up to this number of candidates per row, producing and filtering is cheaper than searching."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _RUN = "#run"
 _SAMPLED = 1 << 11
 """From this number of rows on, the half-life of a run is estimated from a sample."""
@@ -155,23 +145,23 @@ class SweepArea(RowStore):
         With `sharing`, only pairs with a variable that is bound in both. O(log n) per probe and
         run, plus the pairs, plus at most a few times the number of rows.
         """
+        for probes, run in self.probed(batch, sharing):
+            yield from probes.pairs(run, run.candidates(probes))
+
+    def probed(self, batch: Batch, sharing: bool = False) -> Iterator[tuple[_Probes, _Run]]:
+        """Yield each run with the rows of a batch that probe it by the same variables."""
         if not self._runs or not len(batch):
             return
         for bound, places in self._by_bound(batch):
-            probes = batch if places is None else batch.take(places)
+            rows = batch if places is None else batch.take(places)
             for mine, runs in self._runs.items():
                 both = mine & bound
                 key = tuple(n for k, n in enumerate(self.shared) if both >> k & 1)
                 if sharing and all(map(is_carried, key)):
                     continue
-                columns = [probes.column(name) for name in key]
-                keys = row_keys(columns, len(probes))
+                probes = _Probes(rows, places, key)
                 for run in runs:
-                    for i, j in run.meet(key, keys, probes.start, probes.end):
-                        if len(key) > 1:
-                            i, j = _verified(columns, run.rows, key, i, j)
-                        if len(i):
-                            yield Pairs(i if places is None else places[i], run.rows, j)
+                    yield probes, run
 
     def purge(self, t: int) -> None:
         """Evict the rows that end at `t` or before. Amortised O(1) per row, plus O(runs).
@@ -199,12 +189,18 @@ class SweepArea(RowStore):
         if self._exact:
             yield full, None
             return
-        columns = [batch.column(name) for name in self.shared]
-        if all(column.all() for column in columns):
-            yield full, None
+        bound, partly = 0, []
+        for k, name in enumerate(self.shared):
+            column = batch.columns.get(name)
+            if column is not None and column.all():
+                bound |= 1 << k
+            elif column is not None:
+                partly.append((k, column))
+        if not partly:
+            yield bound, None
             return
-        bits = np.zeros(len(batch), np.int64)
-        for k, column in enumerate(columns):
+        bits = np.full(len(batch), bound)
+        for k, column in partly:
             bits |= (column != UNBOUND).astype(np.int64) << k
         patterns = np.unique(bits).tolist()
         for bound in patterns:
@@ -228,14 +224,107 @@ def _expiry(run: _Run) -> int:
     return run.expiry
 
 
-def _verified(
-    columns: list[IntArray], rows: Batch, key: tuple[str, ...], i: IntArray, j: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return the pairs that agree in the columns of the key, not only in its hash."""
-    same = columns[0][i] == rows.columns[key[0]][j]
-    for column, name in zip(columns[1:], key[1:], strict=True):
-        same &= column[i] == rows.columns[name][j]
-    return (i, j) if same.all() else (i[same], j[same])
+class Candidates:
+    """The rows of areas of one input that have the keys of probing rows.
+
+    >>> area = SweepArea(["x"], ["x"])
+    >>> area.insert(Batch({"x": np.array([7, 7])}, np.array([0, 0]), np.array([9, 9])))
+    >>> probes = Batch({"x": np.array([7, 8])}, np.array([1, 1]), np.array([5, 5]))
+    >>> found = Candidates.of(probes, [area])
+    >>> found.count.tolist(), [pairs.place.tolist() for pairs in found.pairs(np.array([0]))]
+    ([2, 0], [[0, 1]])
+    """
+
+    def __init__(
+        self, rows: int, found: Sequence[tuple[_Probes, _Run, Ranges | _Compared]]
+    ) -> None:
+        self._found = found
+        self.count = np.zeros(rows, np.int64)
+        """The number of candidates of each probing row; some of them may not match."""
+        for probes, _, candidates in found:
+            if probes.places is None:
+                self.count += candidates.count
+            else:
+                self.count[probes.places] += candidates.count
+
+    @classmethod
+    def of(cls, batch: Batch, areas: Iterable[SweepArea]) -> Candidates:
+        """Return the candidates of the rows of a batch."""
+        found = (each for area in areas for each in area.probed(batch))
+        return cls(len(batch), [(probes, run, run.candidates(probes)) for probes, run in found])
+
+    def in_time(self) -> Candidates:
+        """Return those that may overlap the probing rows, which takes a search for each row."""
+        found = [(probes, run, candidates.in_time()) for probes, run, candidates in self._found]
+        return Candidates(len(self.count), found)
+
+    def pairs(self, chosen: IntArray | None = None) -> Iterator[Pairs]:
+        """Yield the pairs that match, of the chosen probing rows if not of all, in blocks."""
+        for probes, run, found in self._found:
+            yield from probes.pairs(run, found, probes.own_places(chosen, len(self.count)))
+
+
+class _Probes:
+    """The rows of a batch that bind the same shared variables, and their keys in a partition."""
+
+    def __init__(self, rows: Batch, places: IntArray | None, key: tuple[str, ...]) -> None:
+        self.places, self.key = places, key
+        self.start, self.end = rows.start, rows.end
+        self._columns = [rows.column(name) for name in key]
+        self.keys = row_keys(self._columns, len(rows))
+
+    def own_places(self, chosen: IntArray | None, rows: int) -> IntArray | None:
+        """Return the places in these probes of chosen rows of the batch; None for all."""
+        if chosen is None or self.places is None:
+            return chosen
+        mask = np.zeros(rows, np.bool_)
+        mask[chosen] = True
+        return np.flatnonzero(mask[self.places])
+
+    def pairs(
+        self, run: _Run, found: Ranges | _Compared, chosen: IntArray | None = None
+    ) -> Iterator[Pairs]:
+        """Yield the pairs of these probes with the rows of a run, in blocks."""
+        for i, j in found.pairs(chosen):
+            if len(self.key) > 1:
+                i, j = self._verified(run.rows, i, j)
+            if len(i):
+                yield Pairs(i if self.places is None else self.places[i], run.rows, j)
+
+    def _verified(self, rows: Batch, i: IntArray, j: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the pairs that agree in the columns of the key, not only in its hash."""
+        same = self._columns[0][i] == rows.columns[self.key[0]][j]
+        for column, name in zip(self._columns[1:], self.key[1:], strict=True):
+            same &= column[i] == rows.columns[name][j]
+        return (i, j) if same.all() else (i[same], j[same])
+
+
+class _Compared:
+    """The pairs of a few probes and a few rows, found without an index."""
+
+    __slots__ = ("_matches",)
+
+    def __init__(self, matches: BoolArray) -> None:
+        self._matches = matches
+
+    @property
+    def count(self) -> IntArray:
+        """The number of matches of each probe."""
+        count: IntArray = self._matches.sum(1)
+        return count
+
+    def in_time(self) -> _Compared:
+        """Return the matches, all of which overlap the probes."""
+        return self
+
+    def pairs(self, chosen: IntArray | None = None) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield the pairs of a probe and a row that match, of the chosen probes if not of all."""
+        if chosen is None:
+            i, j = np.nonzero(self._matches)
+        else:
+            i, j = np.nonzero(self._matches[chosen])
+            i = chosen[i]
+        yield i, j
 
 
 class _Run:
@@ -248,7 +337,7 @@ class _Run:
         half = (len(ends) - 1) // 2
         self.expiry = int(np.partition(ends, half)[half])
         """The first instant at which half of the rows (of many rows: of a sample) have ended."""
-        self._indexes: dict[tuple[str, ...], _Index] = {}
+        self._indexes: dict[tuple[str, ...], KeyIndex] = {}
 
     def near(self, later: _Run) -> bool:
         """Return whether this run is short enough to be merged with a later one."""
@@ -258,27 +347,24 @@ class _Run:
         """Return one run with the rows of both."""
         return _Run(Batch.concat([self.rows, later.rows]))
 
-    def index(self, key: tuple[str, ...]) -> _Index:
+    def index(self, key: tuple[str, ...]) -> KeyIndex:
         """Return the index by these variables, built at the first call."""
         index = self._indexes.get(key)
         if index is None:
             keys = row_keys([self.rows.columns[name] for name in key], self.size)
-            index = self._indexes[key] = _Index(keys, self.rows.start, self.rows.end)
+            index = self._indexes[key] = KeyIndex(keys, self.rows.start, self.rows.end)
         return index
 
-    def meet(
-        self, key: tuple[str, ...], keys: IntArray, start: IntArray, end: IntArray
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield the pairs of a probe and a row with equal keys that overlap in time."""
+    def candidates(self, probes: _Probes) -> Ranges | _Compared:
+        """Return the rows that have the keys of probes."""
+        key, keys = probes.key, probes.keys
         if key not in self._indexes and self.size <= _SMALL and self.size * len(keys) <= _BRUTE:
             rows = self.rows
             equal = row_keys([rows.columns[n] for n in key], self.size) == keys[:, None]
-            equal &= rows.start < end[:, None]
-            equal &= rows.end > start[:, None]
-            i, j = np.nonzero(equal)
-            yield i, j
-            return
-        yield from self.index(key).meet(keys, start, end)
+            equal &= rows.start < probes.end[:, None]
+            equal &= rows.end > probes.start[:, None]
+            return _Compared(equal)
+        return self.index(key).candidates(keys, probes.start, probes.end)
 
     def check(self) -> None:
         """Assert the invariants."""
@@ -291,104 +377,3 @@ class _Run:
             assert (self.rows.end[index.order] == index.end).all()
             assert (np.sort(index.order) == np.arange(self.size)).all(), "a permutation"
             assert index.first[-1] == self.size
-
-
-class _Index:
-    """The rows of a run in buckets by the hash of their keys: a probe needs no search.
-
-    The arrays are in the order of the buckets, rows of a bucket in the order of the run; `order`
-    has their places. A bucket may have several keys, so keys are compared. There are two to four
-    times as many buckets as rows.
-    """
-
-    def __init__(self, keys: IntArray, start: IntArray, end: IntArray) -> None:
-        self._bits = np.uint64(max(len(keys).bit_length() + 1, 2))
-        bucket = self._bucket(keys)
-        self.order = _radix_order(bucket, int(self._bits))
-        self.keys, self.start, self.end = keys[self.order], start[self.order], end[self.order]
-        self.first = np.zeros((1 << int(self._bits)) + 1, np.int64)
-        np.cumsum(np.bincount(bucket, minlength=len(self.first) - 1), out=self.first[1:])
-
-    def _bucket(self, keys: IntArray) -> IntArray:
-        return ((keys.view(np.uint64) * _GOLDEN) >> (np.uint64(64) - self._bits)).view(np.int64)
-
-    @cached_property
-    def _longest(self) -> int:
-        """The longest validity."""
-        return int((self.end - self.start).max())
-
-    @cached_property
-    def _timed(self) -> _Timed:
-        """The rows by start within the buckets."""
-        return _Timed(self.first, self.start, self.end)
-
-    def meet(
-        self, keys: IntArray, start: IntArray, end: IntArray
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield the pairs of a probe and a row with equal keys that overlap in time."""
-        bucket = self._bucket(keys)
-        low = self.first[bucket]
-        count = self.first[bucket + 1] - low
-        total = int(count.sum())
-        if not total:
-            return
-        ranges, timed = pairs_in_blocks(low, count), None
-        if total > _WASTE * len(keys) + _FEW:
-            timed = self._timed
-            low, count = timed.within(bucket, start - self._longest + 1, end)
-            if int(count.sum()) > _WASTE * (len(keys) + len(self.keys)):
-                ranges, timed = timed.meet(bucket, start, end), None
-            else:
-                ranges = pairs_in_blocks(low, count)
-        for i, j in ranges:
-            if timed is not None and timed.place is not None:
-                j = timed.place[j]
-            meets = self.keys[j] == keys[i]
-            meets &= self.start[j] < end[i]
-            meets &= self.end[j] > start[i]
-            yield (i, self.order[j]) if meets.all() else (i[meets], self.order[j[meets]])
-
-
-def _radix_order(numbers: IntArray, bits: int) -> IntArray:
-    """Return a stable order by numbers of at most 32 bits; numpy sorts 16 bits by radix."""
-    order = np.argsort(numbers.astype(np.uint16), kind="stable")
-    if bits > 16:
-        high = (numbers >> 16).astype(np.uint16)
-        order = order[np.argsort(high[order], kind="stable")]
-    return order
-
-
-class _Timed:
-    """The rows of an index by bucket, then by start: one composite number orders them by both."""
-
-    def __init__(self, first: IntArray, start: IntArray, end: IntArray) -> None:
-        self._codes = TimeCodes(start, len(first))
-        self._bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
-        self._start, self._end = start, end
-        composite = self._bucket * self._codes.span + self._codes.of(start)
-        self.place: IntArray | None = None
-        if not (composite[1:] >= composite[:-1]).all():
-            self.place = np.argsort(composite, kind="stable")
-            composite = composite[self.place]
-        self._composite = composite
-
-    def within(self, bucket: IntArray, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the range of the rows of each bucket that start in `[low, high)`."""
-        base = bucket * self._codes.span
-        first = np.searchsorted(self._composite, base + self._codes.of(low))
-        after = np.searchsorted(self._composite, base + self._codes.of(high))
-        return first, after - first
-
-    def meet(
-        self, bucket: IntArray, start: IntArray, end: IntArray
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield the pairs that overlap: rows that start within a probe, then the reverse."""
-        for i, j in pairs_in_blocks(*self.within(bucket, start, end)):
-            yield i, j if self.place is None else self.place[j]
-        order = np.argsort(bucket, kind="stable")
-        first = np.searchsorted(bucket[order], np.arange(int(bucket.max()) + 2))
-        probes = _Timed(first, start[order], end[order])
-        rows = np.flatnonzero(self._bucket < len(first) - 1)
-        ranges = probes.within(self._bucket[rows], self._start[rows] + 1, self._end[rows])
-        for j, i in pairs_in_blocks(*ranges):
-            yield order[i if probes.place is None else probes.place[i]], rows[j]

@@ -1,4 +1,4 @@
-"""The command line: `streamsparql run`, `explain`, `check`, `demo`, `prepare`, `completion`.
+"""The command line: `streamsparql run`, `explain`, `check`, `head`, `demo`, `prepare` and others.
 
 Exit status: 0 for success, 1 if the query or the input is wrong, 2 if the command line is wrong.
 Results go to standard output, errors to standard error; a user's mistake never shows a traceback.
@@ -10,16 +10,17 @@ import argparse
 import os
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import NoReturn
 
-from streamsparql.cli import completion, demo, queries, runs, spark_commands
+from streamsparql.cli import completion, demo, heads, queries, runs, spark_commands
 from streamsparql.cli.common_options import DIALECT_CHOICES, HelpFormatter, UsageError
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.cli.version import VersionAction
-from streamsparql.errors import StreamSparqlError
+from streamsparql.errors import DataWarning, StreamSparqlError
 
 _EXAMPLES = """\
 examples:
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         try:
-            return _run(_parser(), arguments)
+            with warnings.catch_warnings():  # the summary has the notes of a run
+                warnings.simplefilter("ignore", DataWarning)
+                return _run(_parser(), arguments)
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -112,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     runs.add_run(commands)
     queries.add_explain(commands)
     queries.add_check(commands)
+    heads.add_head(commands)
     demo.add_demo(commands)
     spark_commands.add_prepare(commands)
     completion.add_completion(commands)

@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import fill, indent
+from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import SourceError, StreamSparqlError
+from streamsparql.limits import Limits
+from streamsparql.overriding import override
+from streamsparql.run.time_arguments import parse_duration, parse_instant
+from streamsparql.text.files import decode_utf8, read_utf8
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -35,10 +41,46 @@ class UsageError(StreamSparqlError):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help that fits a screen: descriptions are kept as written, an option takes one line."""
+    """Help that fits a screen: descriptions are kept as written, an option takes one line.
+
+    Options that `add_together` added share an entry.
+    """
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=25)
+        super().__init__(prog, max_help_position=27)
+
+    @override
+    def add_argument(self, action: argparse.Action) -> None:
+        if not hasattr(action, "shown_with"):
+            super().add_argument(action)
+
+    @override
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        together = [action, *getattr(action, "followed_by", ())]
+        return ", ".join(map(super()._format_action_invocation, together))
+
+    @override
+    def _format_action(self, action: argparse.Action) -> str:
+        invocation = self._format_action_invocation(action)
+        if len(invocation) < _LONG_INVOCATION:
+            return super()._format_action(action)
+        text = fill(f"{invocation}   {self._expand_help(action)}", self._width - 2)
+        return indent(text, "  ") + "\n"
+
+    @override
+    def _expand_help(self, action: argparse.Action) -> str:
+        shared: str | None = getattr(action, "shared_help", None)
+        return super()._expand_help(action) if shared is None else shared
+
+
+_LONG_INVOCATION = 26
+
+
+def add_together(shared_help: str, first: argparse.Action, *others: argparse.Action) -> None:
+    """Let options share an entry of the help, with this text."""
+    first.__dict__.update(followed_by=others, shared_help=shared_help)
+    for other in others:
+        other.__dict__["shown_with"] = first
 
 
 def add_compile_options(
@@ -57,8 +99,12 @@ def add_compile_options(
         add("-h", "--help", action="help", help="show this help and exit")
     names = ", ".join(DIALECT_CHOICES[1:])
     add("--dialect", choices=DIALECT_CHOICES, metavar="NAME", default="auto", help=names)
-    add("--base", metavar="IRI", help="resolve relative IRIs against this one")
-    add("--origin", metavar="T", type=parse_instant, default=0, help="start of the window grids")
+    origin = "start of the window grids"
+    add_together(
+        "of relative IRIs in the query; of the window grids",
+        add("--base", metavar="IRI", help="resolve relative IRIs against this one"),
+        add("--origin", metavar="T", type=instant_option, default=0, help=origin),
+    )
     add("--pedantic", action="store_true", help="reject constructs of other dialects")
     entailed = "rdfs: match what triples entail, too"
     add("--entailment", choices=ENTAILMENT_CHOICES, metavar="NAME", help=entailed)
@@ -70,6 +116,15 @@ def compile_file(name: str, options: argparse.Namespace) -> Query:
     """Compile the query in a file, or on standard input if the name is `-`."""
     options.name = "standard input" if name == "-" else name
     return compile_text(read_text(name), options)
+
+
+def show_warnings(query: Query, name: str, quiet: bool) -> None:
+    """Print the warnings about a query of this name to standard error, unless `quiet`."""
+    from streamsparql.query import new_warnings
+
+    for warning in new_warnings(query):
+        if not quiet and sys.stderr is not None:
+            print(f"{name}: {warning}", file=sys.stderr)
 
 
 def compile_text(text: str, options: argparse.Namespace) -> Query:
@@ -84,6 +139,7 @@ def compile_text(text: str, options: argparse.Namespace) -> Query:
         pedantic=options.pedantic,
         entailment=options.entailment,
         rules=_read_rules(options),
+        limits=limits_of(options),
     )
 
 
@@ -98,49 +154,80 @@ def _read_rules(options: argparse.Namespace) -> list[str]:
     return texts
 
 
+def limits_of(options: argparse.Namespace) -> Limits | None:
+    """Return the limits that options set; None without any."""
+    chosen = {name: getattr(options, f"{option}_limit", None) for name, option in LIMITS.items()}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    return Limits(**chosen) if chosen else None
+
+
+LIMITS = {"time": "time", "memory": "memory", "rows": "row", "state": "state", "string": "string"}
+"""The limits that options set, with the names of the options."""
+
+
 def read_text(name: str) -> str:
     """Read the UTF-8 text in a file, or on standard input if the name is `-`."""
-    try:
-        return (_read_standard_input() if name == "-" else Path(name).read_bytes()).decode("utf-8")
-    except OSError as error:
-        raise SourceError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise SourceError(f"is not UTF-8 text (byte {error.start})") from None
-
-
-def _read_standard_input() -> bytes:
+    if name != "-":
+        try:
+            return read_utf8(name)
+        except SourceError as error:
+            raise SourceError(f"{error}{near_file(name)}") from None
     if sys.stdin is None:
         raise StreamSparqlError("is closed")
-    return sys.stdin.buffer.read()
+    return decode_utf8(sys.stdin.buffer.read())
+
+
+def near_file(name: str) -> str:
+    """Return a hint with the file that a name of a missing one resembles; empty if there is none.
+
+    >>> near_file("nowhere/at/all.rq")
+    ''
+    """
+    path = Path(name)
+    try:
+        inside = [] if path.exists() else path.parent.iterdir()
+        others = [other.name for other in inside if other.suffix == path.suffix]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, others, 1, 0.6)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""
 
 
 # -- values ----------------------------------------------------------------------------------------
 
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_MAX_MILLISECONDS = 1 << 62
-_INTEGER = re.compile(r"-?[0-9]+")
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|m|h|d)?")
+_LARGEST_SIZE = 1 << 62
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(?:([KMGT])(I)?)?B?", re.I)
 
 
-def parse_duration(text: str) -> int:
-    """Parse a duration (500ms, 10s, 1.5m, 1h, 2d) to milliseconds; they are the default unit.
+def duration_option(text: str) -> int:
+    """Parse a duration (500ms, 10s, 1.5m, 1h, 2d, PT5S) to milliseconds, the default unit.
 
-    >>> parse_duration("500ms"), parse_duration("1.5m"), parse_duration("16.1s")
-    (500, 90000, 16100)
-    >>> parse_duration("10")
-    10
+    >>> duration_option("500ms"), duration_option("16.1s"), duration_option("10")
+    (500, 16100, 10)
     """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise argparse.ArgumentTypeError(
-            f"not a valid duration: {text!r}; write it as 500ms, 10s, 5m, 1h or 2d"
-        )
-    milliseconds = Decimal(match[1]) * _UNITS[match[2] or "ms"]
-    if milliseconds > _MAX_MILLISECONDS:
-        raise argparse.ArgumentTypeError(f"duration out of range: {text!r}")
-    if milliseconds != int(milliseconds):
-        raise argparse.ArgumentTypeError(f"not a whole number of milliseconds: {text!r}")
-    return int(milliseconds)
+    return _parsed(parse_duration, text)
+
+
+def written_duration(milliseconds: int) -> str:
+    """Return a duration as `duration_option` reads it.
+
+    >>> written_duration(90_000), written_duration(7_200_000), written_duration(1_500)
+    ('90s', '2h', '1500ms')
+    """
+    units = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
+    for unit, size in units.items():
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def parse_delay(text: str) -> int | str:
+    """Parse the bound on disorder: a duration, or `auto`.
+
+    >>> parse_delay("10s"), parse_delay("auto")
+    (10000, 'auto')
+    """
+    return text if text == "auto" else duration_option(text)
 
 
 def parse_whole_number(text: str) -> int:
@@ -161,31 +248,72 @@ def parse_positive_number(text: str) -> int:
     return number
 
 
-def parse_period(text: str) -> int:
+def parse_seconds(text: str) -> float:
+    """Parse a duration that is longer than 0 to seconds.
+
+    >>> parse_seconds("1.5m")
+    90.0
+    """
+    return period_option(text) / 1000
+
+
+def parse_size(text: str) -> int:
+    """Parse a number of bytes: 500MB, 1.5GB or 2GiB.
+
+    >>> parse_size("1.5GB"), parse_size("2KiB"), parse_size("7")
+    (1500000000, 2048, 7)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = Decimal(0)
+    if match is not None:
+        base = 1024 if match[3] else 1000
+        size = Decimal(match[1]) * base ** " KMGT".index((match[2] or " ").upper())
+    if not 1 <= size <= _LARGEST_SIZE:
+        raise argparse.ArgumentTypeError(
+            f"not a valid size: {text!r}; write it as 500MB, 2GB or 1.5GiB"
+        )
+    return int(size)
+
+
+def period_option(text: str) -> int:
     """Parse a duration that is longer than 0, the time between two reports."""
-    if not (milliseconds := parse_duration(text)):
+    if not (milliseconds := duration_option(text)):
         raise argparse.ArgumentTypeError(f"must be longer than 0, not {text!r}")
     return milliseconds
 
 
-def parse_instant(text: str) -> int:
+class Period(argparse.Action):
+    """The action of `--every`: store the period, and whether it was written without a unit."""
+
+    @override
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        try:
+            setattr(namespace, self.dest, period_option(values))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+        namespace.bare_period = values.strip().isdigit()
+
+
+def instant_option(text: str) -> int:
     """Parse an instant to milliseconds since 1970: that number, or an ISO 8601 date and time.
 
-    >>> parse_instant("1500"), parse_instant("1970-01-01T00:01:00Z")
+    >>> instant_option("1500"), instant_option("1970-01-01T00:01:00Z")
     (1500, 60000)
     """
-    if _INTEGER.fullmatch(text):
-        if len(text) > 20 or abs(int(text)) > _MAX_MILLISECONDS:
-            raise argparse.ArgumentTypeError(f"milliseconds since 1970 out of range: {text!r}")
-        return int(text)
-    from streamsparql.sources.stamps import stamp_of
+    return _parsed(parse_instant, text)
 
+
+def _parsed(parse: Callable[[str], int], text: str) -> int:
     try:
-        return stamp_of(text)
+        return parse(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(
-            f"{error}; write milliseconds since 1970, or a time as 2026-01-31T12:00:00Z"
-        ) from None
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def files_by_name(

@@ -61,14 +61,15 @@ def _completable(commands: Commands[argparse.ArgumentParser]) -> list[Command]:
         options, values, files = [], list[str](), False
         for action in parser._actions:
             choices = tuple(map(str, action.choices or ()))
-            if action.help == argparse.SUPPRESS:
+            text = getattr(action, "completion", action.help)
+            if text == argparse.SUPPRESS:
                 continue
             if not action.option_strings:
                 values += choices
                 files = files or not choices
                 continue
             names, takes_value = tuple(action.option_strings), action.nargs != 0
-            options.append(Option(names, choices, takes_value, action.help or ""))
+            options.append(Option(names, choices, takes_value, text or ""))
         completable.append(Command(name, helps[name], tuple(options), tuple(values), files))
     return completable
 

@@ -8,14 +8,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.cli.common_options import (
     UsageError,
+    add_together,
     files_by_name,
-    parse_duration,
-    parse_instant,
+    instant_option,
+    limits_of,
+    near_file,
+    parse_delay,
     parse_positive_number,
+    parse_seconds,
+    parse_size,
     read_text,
     split_name,
 )
@@ -27,44 +33,64 @@ if TYPE_CHECKING:
     from streamsparql.run.input import RunInput
     from streamsparql.run.reports import Reporting
 
-MASTER_HELP = "of Spark: local[2], spark://host:7077, yarn, sc://host"
+MASTER_HELP = "of Spark: local[2], spark://host:7077, yarn"
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command that reads data."""
     group = parser.add_argument_group("data and engine")
     add = group.add_argument
-    delay = "how late items may arrive: 500ms, 10s, 5m, 1h"
+    delay = "how late items may be: 10s, 5m; auto: sort all"
     since = "first instant, as 2026-01-31T12:00:00Z or in ms"
     repeated = partial(add, action="append", default=[])
     repeated(
         "--stream", metavar="[IRI=]FILE", help="file or folder of a stream; - for standard input"
     )
-    repeated("--graph", metavar="FILE", help="file or folder of the static default graph")
-    repeated("--named", metavar="IRI=FILE", help="file or folder of a static named graph")
+    add_together(
+        "static graphs: the default, a named one",
+        repeated("--graph", metavar="FILE", help="file or folder of the static default graph"),
+        repeated("--named", metavar="IRI=FILE", help="file or folder of a static named graph"),
+    )
     repeated("--map", metavar="[IRI=]RQ", help="file with a CONSTRUCT over the columns of a table")
+    add("--auto", action="store_true", help="map tables without --map as `head` shows")
     add("--no-header", action="store_true", help="the mapped CSV has none: columns are ?a ?b ?c ..")
     add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab")
     add("--no-files", action="store_true", help="read no graph that only the query names")
-    add("--max-delay", metavar="DUR", type=parse_duration, default=0, help=delay)
+    add("--max-delay", metavar="DUR", type=parse_delay, default=0, help=delay)
+    place = "column, path or predicate with the timestamps"
+    repeated("--stamp-from", metavar="NAME", help=place)
+    add_together(
+        "of timestamps; default: by size, UTC",
+        repeated("--time-unit", metavar="UNIT", help="of timestamps: s, ms, us, ns"),
+        repeated("--time-zone", metavar="ZONE", help="of local times; default: UTC"),
+    )
     add("--strict", action="store_true", help="stop at the first late or rejected item")
-    add("--from", dest="start", metavar="T", type=_parse_time, help=since)
-    add(
-        "--until",
-        dest="end",
-        metavar="T",
-        type=_parse_time,
-        help="end, before which results are computed",
+    until = "end, before which results are computed"
+    add_together(
+        "the time of results: 2026-01-31T12:00:00Z, or in ms",
+        add("--from", dest="start", metavar="T", type=_parse_time, help=since),
+        add("--until", dest="end", metavar="T", type=_parse_time, help=until),
     )
     engines = ("embedded", "spark")
     slabs = "number of slabs of time on Spark"
     add("--engine", choices=engines, metavar="NAME", default="embedded", help="embedded or spark")
-    add("--master", metavar="URL", help=MASTER_HELP)
-    add("--slabs", metavar="N", type=parse_positive_number, help=slabs)
+    add_together(
+        "of Spark: local[2], spark://host:7077, sc://host",
+        add("--master", metavar="URL", help=MASTER_HELP),
+        add("--slabs", metavar="N", type=parse_positive_number, help=slabs),
+    )
+    add_together(
+        "end a run that exceeds one: 30s, 2GB, 1000000",
+        add("--time-limit", metavar="DUR", type=parse_seconds, help="the longest time of a run"),
+        add("--memory-limit", metavar="SIZE", type=parse_size, help="the largest rows and terms"),
+        add("--row-limit", metavar="N", type=parse_positive_number, help="rows of a step"),
+        add("--state-limit", metavar="N", type=parse_positive_number, help="rows in the state"),
+        add("--string-limit", metavar="N", type=parse_positive_number, help="characters of a term"),
+    )
 
 
 def _parse_time(text: str) -> int:
-    t = parse_instant(text)
+    t = instant_option(text)
     if t < 0:
         raise argparse.ArgumentTypeError(f"must not be before 1970: {text!r}")
     return t
@@ -76,6 +102,8 @@ def check_data(options: argparse.Namespace) -> None:
         for name in ("master", "slabs"):
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name} requires --engine spark")
+    elif options.time_limit is not None:
+        raise UsageError("--time-limit requires --engine embedded")
     if None not in (options.start, options.end) and options.start >= options.end:
         raise UsageError("--until must be after --from")
     files = [options.query, *options.graph, *options.stream, *options.named, *options.map]
@@ -107,27 +135,52 @@ def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
 
     raise_open_file_limit()
     paths_by_stream = files_by_name(options.stream, query.streams, "stream")
+    named = files_by_name(options.named, query.graphs, "named")
+    for path in chain(*paths_by_stream.values(), *named.values(), options.graph):
+        if hint := near_file(path):
+            raise SourceError(f"{path}: No such file or directory{hint}")
     streams = {name: _unwrap_single(paths) for name, paths in paths_by_stream.items()}
     streams = with_mappings(query, options, streams, read_text)
     if missing := [name for name in query.streams if name not in streams]:
         name = missing[0]
         raise SourceError(f"missing stream <{name}>; add --stream {name}=FILE")
-    named = files_by_name(options.named, query.graphs, "named")
     files = None if options.no_files else existing_file
     for name in query.graphs:
         if name not in named and (files is None or files(name) is None):
             why = "; --no-files forbids a file that only the query names" if files is None else ""
             raise SourceError(f"missing graph <{name}>; add --named {name}=FILE{why}")
+    graphs = {name: _unwrap_single(auto_mapped(some, options)) for name, some in named.items()}
     return {
         "streams": streams,
-        "graph": _unwrap_single(options.graph) if options.graph else None,
-        "graphs": {name: _unwrap_single(some) for name, some in named.items()},
+        "graph": _unwrap_single(auto_mapped(options.graph, options)) if options.graph else None,
+        "graphs": graphs,
         "start": options.start,
         "end": options.end,
         "strict": options.strict,
         "max_delay": options.max_delay,
+        **stamp_options(query, options),
         "files": files,
+        "limits": limits_of(options),
     }
+
+
+def stamp_options(query: Query, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of timestamps as `Query.run` accepts them: one value, or by stream."""
+    read: dict[str, Any] = {}
+    for name in ("time_unit", "time_zone", "stamp_from"):
+        values: dict[str | None, str] = {}
+        option = f"--{name.replace('_', '-')}"
+        for argument in getattr(options, name):
+            stream, value = split_name(argument, query.streams) or (None, argument)
+            if stream in values:
+                raise UsageError(f"{option} {argument}: duplicate option; write IRI=.. for each")
+            if name == "time_unit" and value not in ("s", "ms", "us", "ns"):
+                raise UsageError(f"{option} {argument}: expected s, ms, us or ns")
+            values[stream] = value
+        if None in values and len(values) > 1:
+            raise UsageError(f"{option} {values[None]}: write IRI=.. for each stream")
+        read[name] = values.get(None) if None in values or not values else values
+    return read
 
 
 class EmbeddedRun(NamedTuple):
@@ -143,14 +196,19 @@ def prepare_run(
 ) -> EmbeddedRun:
     """Prepare a run in this process with its `run_arguments`, and open its endless streams."""
     from streamsparql.cli.interrupts import EndlessInput
-    from streamsparql.run.input import RunInput, check_graphs, streams_of
+    from streamsparql.run.input import input_of, streams_of
     from streamsparql.run.reports import requested_reports
 
     reports = requested_reports(query, options.report, options.every)
     streams = streams_of(query, arguments["streams"])
-    check_graphs(query, arguments["graphs"])
     endless = EndlessInput.replace_endless(streams)
-    return EmbeddedRun(RunInput(**{**arguments, "streams": streams}), reports, endless)
+    run_input = input_of(query, **{**arguments, "streams": streams})
+    if endless and run_input.sorts_all:
+        raise UsageError(
+            "--max-delay auto sorts a whole history, and a stream is read as its data arrives;"
+            " pass a duration"
+        )
+    return EmbeddedRun(run_input, reports, endless)
 
 
 def _unwrap_single(files: Sequence[Any]) -> Any:
@@ -175,9 +233,9 @@ def with_mappings(
             raise UsageError(f"--map {argument}: duplicate mapping; write IRI=FILE for each")
         maps[name] = mapping
     if (options.no_header or options.delimiter is not None) and not (
-        maps and any(map(_may_be_csv, streams.values()))
+        (maps or options.auto) and any(map(_may_be_csv, streams.values()))
     ):
-        raise UsageError("--no-header and --delimiter require --map and a CSV stream")
+        raise UsageError("--no-header and --delimiter require --map or --auto, and a CSV stream")
     used = {name: name if name in maps else None for name in streams}
     if unused := maps.keys() - used.values():
         raise UsageError(f"--map {maps[unused.pop()]}: missing its --stream")
@@ -190,16 +248,27 @@ def with_mappings(
         if key in texts:
             with _naming_mapping(maps[key]):
                 mapped_streams[name] = _mapped(streams[name], texts[key], options)
+        elif options.auto:
+            mapped_streams[name] = auto_mapped([streams[name]], options)[0]
     return mapped_streams
 
 
-def _mapped(source: Any, text: str, options: argparse.Namespace) -> Any:
+def auto_mapped(sources: Sequence[Any], options: argparse.Namespace) -> list[Any]:
+    """Return sources, with `--auto` those that are tables with a mapping guessed from them."""
+    from streamsparql.sources.mapped_tables import needs_mapping
+
+    if not options.auto:
+        return list(sources)
+    return [_mapped(each, None, options) if needs_mapping(each) else each for each in sources]
+
+
+def _mapped(source: Any, text: str | None, options: argparse.Namespace) -> Any:
     from streamsparql.sources.mapping import mapped
 
     if not _may_be_csv(source):
         return mapped(source, text)
-    delimiter = _TAB_NAMES.get(options.delimiter, options.delimiter)
-    return mapped(source, text, header=not options.no_header, delimiter=delimiter)
+    delimiter = CSV_DELIMITERS.get(options.delimiter, options.delimiter)
+    return mapped(source, text, header=False if options.no_header else None, delimiter=delimiter)
 
 
 def _may_be_csv(source: Any) -> bool:
@@ -225,7 +294,8 @@ def _naming_mapping(mapping: str) -> Iterator[None]:
         raise SourceError(f"--map {mapping}: {error}") from None
 
 
-_TAB_NAMES = {"tab": "\t", r"\t": "\t"}
+CSV_DELIMITERS = {"tab": "\t", r"\t": "\t"}
+"""Delimiters by the names that a shell can pass."""
 
 
 def check_targets(

@@ -18,6 +18,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from streamsparql.errors import SourceError
+from streamsparql.limits import active_meter
 from streamsparql.overriding import override
 
 
@@ -67,6 +68,8 @@ class EndlessInput(io.RawIOBase):
             self._reading = True
             self._raise_if_ended()
             self._wait()
+            if (meter := active_meter()) is not None:
+                meter.restart()
             count: int = self._file.readinto(buffer)
             return count
         finally:

@@ -33,10 +33,11 @@ from streamsparql.cli.common_options import (
     add_compile_options,
     compile_text,
     files_by_name,
-    parse_period,
+    period_option,
     read_text,
+    show_warnings,
 )
-from streamsparql.cli.data_options import add_data_options, with_mappings
+from streamsparql.cli.data_options import add_data_options, stamp_options, with_mappings
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.errors import StreamSparqlError
 from streamsparql.overriding import override
@@ -139,7 +140,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add_data_options(parser)
     add = parser.add_argument_group("reports").add_argument
     add("--report", choices=REPORTS, metavar="KIND", help=", ".join(REPORTS))
-    add("--every", metavar="DUR", type=parse_period, help="interval between reports")
+    add("--every", metavar="DUR", type=period_option, help="interval between reports")
 
 
 def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
@@ -181,6 +182,11 @@ def _run_defaults() -> argparse.Namespace:
     return parser.parse_args([])
 
 
+def _is_embedded(options: argparse.Namespace) -> bool:
+    engine: str = options.engine
+    return engine == "embedded"
+
+
 # -- the magics ------------------------------------------------------------------------------------
 
 
@@ -209,6 +215,7 @@ class Magics:
             raise UsageError(f"{flags[0]} applies to a run; add --streams VAR")
         kwargs = self._run_arguments(query, options) if runs else {}
         self.shell.push({name or "_query": query})
+        show_warnings(query, "the cell", quiet=not self._in_terminal)  # the display has them
         self._show(query._repr_html_(), query.explain("logical"))
         if runs:
             result = query.run(**kwargs)
@@ -261,10 +268,12 @@ class Magics:
         if self._in_terminal:
             result.write(sys.stdout, "table", report=options.report, every=options.every)
             self._show_rejects(result, options)
+            self._show_why_empty(result, options)
         elif options.report is not None or options.every is not None:
             picture = result.timeline(report=options.report, every=options.every)
             self._show(picture.html, str(picture))
             self._show_rejects(result, options)
+            self._show_why_empty(result, options)
         else:
             if not result.computation.repeatable:  # a preview would consume a source
                 result.to_arrow()
@@ -277,9 +286,15 @@ class Magics:
         from streamsparql.look.jupyter.html_table import note_html
         from streamsparql.run.result import rejects_note
 
-        rejects = result.computation.rejects() if options.engine == "embedded" else []
+        rejects = result.computation.rejects() if _is_embedded(options) else []
         if text := rejects_note(len(rejects), next(iter(rejects), None)):
             self._show(note_html(text), text)
+
+    def _show_why_empty(self, result: Result, options: argparse.Namespace) -> None:
+        """Show why there are no rows; not on Spark, where it may take a job."""
+        if _is_embedded(options) and result.computation.is_empty():
+            why = result.why_empty()
+            self._show(why._repr_html_(), str(why))
 
     def _show_plan(self, plan: Any, options: argparse.Namespace) -> None:
         if options.stage or options.analyze:
@@ -379,6 +394,7 @@ class Magics:
             "end": options.end,
             "strict": options.strict,
             "max_delay": options.max_delay,
+            **stamp_options(query, options),
             "files": None if options.no_files else existing_file,
             **engine,
         }

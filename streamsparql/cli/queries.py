@@ -19,7 +19,7 @@ from streamsparql.cli.common_options import (
     add_compile_options,
     check_output,
     compile_file,
-    parse_period,
+    period_option,
 )
 from streamsparql.cli.data_options import (
     add_data_options,
@@ -78,7 +78,7 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--analyze", action="store_true", help="run the query, and show rows, state and time")
     kinds = ", ".join(REPORTS)
     add("--report", choices=REPORTS, metavar="KIND", help=f"analyze reports: {kinds}")
-    add("--every", metavar="DUR", type=parse_period, help="time from one report to the next")
+    add("--every", metavar="DUR", type=period_option, help="time from one report to the next")
     before = {action.dest for action in parser._actions}
     add_data_options(parser)
     data_defaults = {a.dest: a.default for a in parser._actions if a.dest not in before}
@@ -161,7 +161,7 @@ def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> No
 def _analyze(query: Query, arguments: dict[str, Any], options: argparse.Namespace) -> int:
     """Run the query in this process and show its measurements, also after an interrupt."""
     from streamsparql.cli.interrupts import Interrupts
-    from streamsparql.cli.summary import Progress
+    from streamsparql.cli.summary import Progress, show_notes
     from streamsparql.look.analysis import Analysis
     from streamsparql.run.measured import MeasuredRun
 
@@ -172,6 +172,7 @@ def _analyze(query: Query, arguments: dict[str, Any], options: argparse.Namespac
         analysis = Analysis.of(measured.run(progress.show))
         progress.clear()
         _show(partial(_explain_analysis, analysis, options), options)
+    show_notes(measured.replay.execution.notes())
     return 128 + interrupts.signal if interrupts.signal else 0
 
 

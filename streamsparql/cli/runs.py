@@ -12,11 +12,13 @@ from streamsparql.cli.common_options import (
     REPORTS,
     Commands,
     HelpFormatter,
+    Period,
     UsageError,
     add_compile_options,
+    add_together,
     check_output,
     compile_file,
-    parse_period,
+    show_warnings,
 )
 from streamsparql.cli.data_options import (
     add_data_options,
@@ -27,12 +29,22 @@ from streamsparql.cli.data_options import (
     run_arguments,
 )
 from streamsparql.cli.interrupts import Interrupts
-from streamsparql.cli.summary import Progress, Summary
+from streamsparql.cli.summary import (
+    Progress,
+    Summary,
+    show_lines,
+    show_short_windows,
+    show_why_empty,
+)
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
 
-OUTPUT_FORMATS = ("table", "csv", "jsonl", "nq", "parquet")
+OUTPUT_FORMATS = (
+    *("table", "csv", "jsonl", "nq", "parquet"),
+    *("sparql-json", "sparql-xml", "sparql-csv", "sparql-tsv"),
+)
+VALUES = ("terms", "native")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
 _EXAMPLE = "example: streamsparql run query.rq --stream wind.nq --graph turbines.ttl"
 
@@ -53,43 +65,68 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     group = parser.add_argument_group("results")
     add = group.add_argument
     kinds = "rstream, istream or dstream, at report instants"
-    add("--report", choices=REPORTS, metavar="KIND", help=kinds)
-    add("--every", metavar="DUR", type=parse_period, help="time from one report to the next")
-    emits = "final (once the end is known) or eager (at once, cut)"
-    add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
-    add(
-        "--output",
-        choices=OUTPUT_FORMATS,
-        metavar="FORMAT",
-        help="table, csv, jsonl, nq or parquet",
+    add_together(
+        "rstream, istream or dstream; the period",
+        add("--report", choices=REPORTS, metavar="KIND", help=kinds),
+        add("--every", metavar="DUR", action=Period, help="time from one report to the next"),
     )
+    emits = "final (its end is known) or eager (at once, cut)"
+    add("--emit", choices=("final", "eager"), metavar="WHEN", default="final", help=emits)
+    formats = "csv, jsonl, nq, parquet, sparql-json|xml|csv|tsv"
+    add("--output", choices=OUTPUT_FORMATS, metavar="FORMAT", help=formats)
+    values = "in csv, jsonl and parquet: terms, or native values"
+    add("--values", choices=VALUES, metavar="KIND", default="terms", help=values)
     add("--timestamps", choices=TIMESTAMP_STYLES, metavar="STYLE", help="ms, iso (UTC) or local")
     formulas = "in CSV, put ' before what a spreadsheet would run"
     add("--escape-formulas", action="store_true", help=formulas)
     add("-o", dest="file", metavar="FILE", help="write to a file; its extension is the format")
     add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
     add("-q", "--quiet", action="store_true", help="show no progress and no summary")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, bare_period=False)
 
 
 def _run(options: argparse.Namespace) -> int:
     check_data(options)
     query = compile_file(options.query, options)
-    options.name = "streamsparql"
+    name, options.name = options.name, "streamsparql"
     _check_options(options, query)
     arguments = run_arguments(query, options)
     _check_files(query, options, arguments)
+    show_warnings(query, name, options.quiet)
+    _warn_of_bare_period(query, options)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
-            return _run_embedded(query, arguments, options, summary)
+            return _run_embedded(query, name, arguments, options, summary)
         with on_engine(options, arguments) as on_spark:
             return _run_on_spark(query, on_spark, options, summary)
+
+
+def _warn_of_bare_period(query: Query, options: argparse.Namespace) -> None:
+    """Warn of a period of reports without a unit, if windows move by seconds."""
+    grid = query.report.every
+    if not options.bare_period or options.quiet or options.every >= _SECOND or grid is None:
+        return
+    if grid >= _SECOND:
+        show_lines(
+            [
+                f"warning: --every {options.every} without a unit is {options.every} ms;"
+                f" write --every {options.every}s"
+            ]
+        )
+
+
+_SECOND = 1_000
 
 
 def _check_options(options: argparse.Namespace, query: Query) -> None:
     if _target(options)[1] == "nq" and query.form not in ("construct", "describe"):
         raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
-    if options.escape_formulas and _target(options)[1] != "csv":
+    kind = _target(options)[1]
+    if kind.startswith("sparql-") and query.form in ("construct", "describe"):
+        raise UsageError(f"{kind} is a format for solutions, not for {query.form.upper()}; use nq")
+    if options.values == "native" and kind not in ("csv", "jsonl", "parquet"):
+        raise UsageError("--values native requires --output csv, jsonl or parquet")
+    if options.escape_formulas and kind != "csv":
         raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
     if options.output == "parquet" and options.file is None:
         raise UsageError("--output parquet requires -o FILE")
@@ -107,14 +144,22 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
 
 
 def _run_embedded(
-    query: Query, arguments: dict[str, Any], options: argparse.Namespace, summary: Summary
+    query: Query,
+    name: str,
+    arguments: dict[str, Any],
+    options: argparse.Namespace,
+    summary: Summary,
 ) -> int:
     """Run the query in this process, and write rows as soon as they are emitted."""
     from streamsparql.physical.operator import INFINITY
+    from streamsparql.run.causes import has_no_answer
     from streamsparql.run.replay import Replay, layout_of
-    from streamsparql.sinks import open_sink
+    from streamsparql.run.reports import SNAPSHOT, is_timeless
+    from streamsparql.sinks import Incomplete, open_sink
 
     data, reports, inputs = prepare_run(query, arguments, options)
+    timeless = is_timeless(query, reports, _target(options)[1])
+    reports = SNAPSHOT if timeless else reports
     endless = bool(inputs)
     replay = Replay(
         *(query, data),
@@ -125,25 +170,40 @@ def _run_embedded(
     )
     tables = replay.tables()
     layout = layout_of(query, replay.decoder, reports is not None, options.timestamps)
-    layout = replace(layout, escape_formulas=options.escape_formulas)
+    layout = replace(layout, escape_formulas=options.escape_formulas, values=options.values)
+    if timeless:
+        layout = replace(layout, times=())
     progress = Progress(options.quiet)
+    part = None
     with Interrupts(replay.stop, inputs) as interrupts:
         first = next(tables, None)  # a run that fails at once must not overwrite a file
-        with open_sink(*_target(options), layout, whole=not endless) as sink:
-            table = first
-            while table is not None:
-                if len(table):
-                    progress.clear()
-                    sink.write(table)
-                if endless:
-                    sink.flush()
-                summary.record(replay)
-                progress.show(replay)
-                table = next(tables, None)
-            progress.clear()
+        try:
+            with open_sink(*_target(options), layout, whole=not endless) as sink:
+                table = first
+                while table is not None:
+                    if len(table):
+                        progress.clear()
+                        sink.write(table)
+                    if endless:
+                        sink.flush()
+                    summary.record(replay)
+                    progress.show(replay)
+                    table = next(tables, None)
+                progress.clear()
+                incomplete = interrupts.signal != 0 and replay.watermark < INFINITY
+                if incomplete:
+                    raise Incomplete
+        except Incomplete as ended:
+            part = ended.part
         summary.record(replay)
-        incomplete = interrupts.signal != 0 and replay.watermark < INFINITY
         summary.show(replay, replay.watermark if incomplete else None)
+    if part is not None:
+        print(f"{options.file} is not written: the rows so far are in {part}", file=sys.stderr)
+    if not incomplete and not options.quiet:
+        if has_no_answer(replay.execution.pipeline):
+            show_why_empty(query, data, replay.execution, reports)
+        else:
+            show_short_windows(query, replay.execution, name)
     return 128 + interrupts.signal if incomplete else 0
 
 
@@ -192,9 +252,12 @@ def _run_on_spark(
         every=options.every,
         timestamps=options.timestamps,
         escape_formulas=options.escape_formulas,
+        values=options.values,
     )
     if summary.needs_rejects and not options.strict:  # listing them reads the streams again
-        summary.show_rejects(result.computation.rejects(), rows)
+        summary.show_rejects(result.computation.rejects(), rows, result.computation.notes())
     else:
         summary.show_rejects([], rows)
+    if not options.quiet and (not rows or result.computation.is_empty()):
+        show_lines(result.why_empty(options.report, options.every).lines())
     return 0

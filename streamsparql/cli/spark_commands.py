@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from streamsparql.cli.common_options import Commands, parse_duration
+from streamsparql.cli.common_options import Commands, duration_option
 from streamsparql.cli.data_options import MASTER_HELP
 from streamsparql.cli.summary import Summary
 
@@ -30,7 +30,10 @@ def add_prepare(commands: Commands[argparse.ArgumentParser]) -> None:
     add("source", metavar="FILE", nargs="+", help="files and folders of a stream")
     add("-o", dest="folder", metavar="DIR", required=True, help="the folder to write to")
     add("--master", metavar="URL", help=MASTER_HELP)
-    add("--max-delay", metavar="DUR", type=parse_duration, help="how late items may arrive")
+    add("--max-delay", metavar="DUR", type=duration_option, help="how late items may arrive")
+    add("--time-unit", choices=("s", "ms", "us", "ns"), metavar="UNIT", help="s, ms, us or ns")
+    add("--time-zone", metavar="ZONE", help="of local times; default: UTC")
+    add("--stamp-from", metavar="NAME", help="column or predicate with the timestamps")
     parser.set_defaults(run=_prepare)
 
 
@@ -40,8 +43,16 @@ def _prepare(options: argparse.Namespace) -> int:
         from streamsparql.spark import prepare
 
         with Summary(None, quiet=False) as summary:
-            result = prepare(spark, options.source, options.folder, max_delay=options.max_delay)
-            summary.show_rejects(result.rejects, None)
+            result = prepare(
+                spark,
+                options.source,
+                options.folder,
+                max_delay=options.max_delay,
+                time_unit=options.time_unit,
+                time_zone=options.time_zone,
+                stamp_from=options.stamp_from,
+            )
+            summary.show_rejects(result.rejects, None, result.notes)
     return 0
 
 

@@ -10,13 +10,19 @@ from time import monotonic
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from streamsparql.cli.common_options import written_duration
 from streamsparql.cli.screen import terminal_width
 from streamsparql.errors import EngineError
 from streamsparql.text.instants import instant
 from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
+    from streamsparql.compiled import CompiledQuery
+    from streamsparql.run.execution import Execution
+    from streamsparql.run.input import RunInput
+    from streamsparql.run.notes import DataNotes
     from streamsparql.run.replay import Replay
+    from streamsparql.run.reports import Reporting
     from streamsparql.sources import Reject
 
 _REJECTS_SHOWN = 3
@@ -140,8 +146,11 @@ class Summary:
         print(text, file=sys.stderr)
         _warn_without_schema(replay)
         self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
+        show_notes(replay.execution.notes())
 
-    def show_rejects(self, rejects: Sequence[Reject], rows: int | None) -> None:
+    def show_rejects(
+        self, rejects: Sequence[Reject], rows: int | None, notes: DataNotes | None = None
+    ) -> None:
         """Print the summary of a run on Spark, which counts only the items that it rejects."""
         self._record(rejects)
         if self._quiet:
@@ -150,6 +159,8 @@ class Summary:
         parts += [f"{len(rejects):,} late or rejected", f"{monotonic() - self._began:.1f} s"]
         print("; ".join(parts), file=sys.stderr)
         self._show_first(len(rejects))
+        if notes is not None:
+            show_notes(notes)
 
     def _show_first(self, count: int) -> None:
         for reject in self._first:
@@ -167,6 +178,48 @@ def _warn_without_schema(replay: Replay) -> None:
     execution = replay.execution
     if execution.catalog.schema == NO_SCHEMA:
         print(without_schema(execution.query.translation), file=sys.stderr)
+
+
+def show_notes(notes: DataNotes) -> None:
+    """Print the notes on the data of a run to standard error."""
+    show_lines([f"note: {visible(line)}" for line in notes.lines(on_command_line)])
+
+
+def on_command_line(name: str, value: str | int) -> str:
+    """Return an option as it is written on the command line.
+
+    >>> on_command_line("max_delay", 90_000), on_command_line("time_unit", "ms")
+    ('--max-delay 90s', '--time-unit ms')
+    """
+    written = written_duration(value) if isinstance(value, int) else value
+    return f"--{name.replace('_', '-')} {written}"
+
+
+def show_why_empty(
+    query: CompiledQuery, run_input: RunInput, execution: Execution, report: Reporting | None
+) -> None:
+    """Print why a run that has ended has no rows."""
+    from streamsparql.look.emptiness import why_empty
+
+    readable = run_input if run_input.repeatable else None
+    show_lines(why_empty(query, readable, execution, report).lines())
+
+
+def show_short_windows(query: CompiledQuery, execution: Execution, name: str) -> None:
+    """Print a warning of windows without a unit that are far shorter than the data's steps."""
+    if execution.last_stamp < 0:
+        return
+    from streamsparql.look.lints.short_windows import short_windows
+
+    first, last = execution.first_stamp, execution.last_stamp
+    for warning in short_windows(query.translation, first, last, execution.accounting.accepted):
+        show_lines([f"{name}: {warning}"])
+
+
+def show_lines(lines: Sequence[str]) -> None:
+    """Print lines to standard error, if it is open."""
+    if lines and sys.stderr is not None:
+        print("\n".join(lines), file=sys.stderr)
 
 
 def _plural(count: int, noun: str) -> str:

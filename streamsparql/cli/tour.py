@@ -20,8 +20,9 @@ from streamsparql.windpark import PREFIXES, STREAM, park_iri
 from streamsparql.windpark.folder import date_time_text, query_comment
 
 if TYPE_CHECKING:
-    from streamsparql.run.decoder import Row
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.result import Result
+    from streamsparql.run.rows import Row
     from streamsparql.windpark import ParkItem, WindPark
 
 _STARTS = f"""PREFIX : <{PREFIXES[""]}>
@@ -154,7 +155,7 @@ class Tour:
     def _run(self, query: Query) -> Result:
         return query.run(**self._arguments)
 
-    def _show_rows(self, query: Query, limit: int, report: str | None = None) -> None:
+    def _show_rows(self, query: Query, limit: int, report: RelationToStream | None = None) -> None:
         """Write the first rows as a table, and the number of further rows."""
         text = StringIO()
         count = self._run(query).write(text, "table", report=report, timestamps="iso")

@@ -98,10 +98,14 @@ def describe(operator: Any, prefixes: Mapping[str, str]) -> Description:
 
 
 @Display
-def draw_timeline(
-    result: Any, limit: int, report: str | None, every: int | None, timestamps: str | None
-) -> Any:
+def draw_timeline(result: Any, limit: int, report: Any, every: Any, timestamps: str | None) -> Any:
     """Return a picture of the validity of a result's rows."""
+    raise NotImplementedError(type(result))
+
+
+@Display
+def explain_empty(result: Any, report: Any, every: Any) -> Any:
+    """Return the reasons why a result, or its reports, have no rows."""
     raise NotImplementedError(type(result))
 
 

@@ -81,7 +81,13 @@ def operators_box(analysis: Measurements) -> Box:
         logical = each.computes if each.description.family != "access" else ""
         prefix = f"{logical}: " if logical and each.title else logical
         measures = Measures(
-            each.rows_in, each.rows_out, each.seconds, each.share, each.state, each.steps
+            each.rows_in,
+            each.rows_out,
+            each.seconds,
+            each.share,
+            each.state,
+            each.steps,
+            each.orders,
         )
         box = described_box(each.description)
         return replace(box, title=prefix + each.title, measures=measures)

@@ -8,7 +8,7 @@ that printing a logical plan loads no engine.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamsparql import display
 from streamsparql.display import Description, prefixes_of
@@ -16,18 +16,22 @@ from streamsparql.display import Description, prefixes_of
 if TYPE_CHECKING:
     from streamsparql.algebra.plan import Plan
     from streamsparql.display.picture import Picture
+    from streamsparql.display.why_empty import WhyEmpty
     from streamsparql.look.equivalence import Equivalence
     from streamsparql.look.explain.boxes.box import Box
     from streamsparql.look.rewrites import Application, Rewrites
     from streamsparql.look.traces.definitions import LogicalMoment
     from streamsparql.look.traces.trace import Moment, Trace
     from streamsparql.physical.operator import Operator
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.live import Live
     from streamsparql.run.result import Result
+    from streamsparql.run.time_arguments import Duration
 
 PLAN = "streamsparql.algebra.plan.Plan"
 OPERATOR = "streamsparql.physical.operator.Operator"
 RESULT = "streamsparql.run.result.Result"
+WHY_EMPTY = "streamsparql.display.why_empty.WhyEmpty"
 LIVE = "streamsparql.run.live.Live"
 APPLICATION = "streamsparql.look.rewrites.Application"
 REWRITES = "streamsparql.look.rewrites.Rewrites"
@@ -116,9 +120,32 @@ def _result_html(result: Result) -> str:
     return result_or_error_html(result)
 
 
+@display.explain_empty.register(RESULT)
+def _why_result_empty(result: Result, report: Any, every: Any) -> WhyEmpty:
+    from streamsparql.look.emptiness.results import why_result_empty
+
+    return why_result_empty(result, report, every)
+
+
+@display.display_text.register(WHY_EMPTY)
+def _why_empty_text(why: WhyEmpty) -> str:
+    return "\n".join(why.lines())
+
+
+@display.display_html.register(WHY_EMPTY)
+def _why_empty_html(why: WhyEmpty) -> str:
+    from streamsparql.look.jupyter.why_view import why_html
+
+    return why_html(why)
+
+
 @display.draw_timeline.register(RESULT)
 def _result_timeline(
-    result: Result, limit: int, report: str | None, every: int | None, timestamps: str | None
+    result: Result,
+    limit: int,
+    report: RelationToStream | None,
+    every: Duration | None,
+    timestamps: str | None,
 ) -> Picture:
     from streamsparql.look.jupyter.result_view import timeline_of
 
@@ -126,14 +153,14 @@ def _result_timeline(
 
 
 @display.display_text.register(LIVE)
-def _live_text(live: Live) -> str:
+def _live_text(live: Live[Any]) -> str:
     from streamsparql.look.jupyter.live_view import live_text
 
     return live_text(live.stats(), live.closed)
 
 
 @display.display_html.register(LIVE)
-def _live_html(live: Live) -> str:
+def _live_html(live: Live[Any]) -> str:
     from streamsparql.look.jupyter.live_view import live_html
 
     return live_html(live.stats(), live.closed)

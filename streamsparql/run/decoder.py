@@ -1,96 +1,34 @@
 """The decoder of rows: from batches of term ids to the forms that users read.
 
-Rows become `Row` objects with rdflib terms, Arrow tables with terms in N-Triples syntax, snapshots
-(lists of dicts, graphs, booleans) and reports. Every engine has one: it needs the form of the
-query, its variables and a dictionary, and no execution.
+Rows become `Row` objects with rdflib terms, Arrow tables of terms in N-Triples syntax or of native
+values, snapshots (lists of dicts, graphs, booleans) and reports. Every engine has one: it needs the
+form of the query, its variables and a dictionary, and no execution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from streamsparql.errors import escape_controls
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking, sort_keys
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.kernels.occurrences import shown_times
-from streamsparql.physical.operator import INFINITY
 from streamsparql.rdflib_terms import to_rdflib
+from streamsparql.run.rows import Detection, Report, Row, SnapshotRow
+from streamsparql.values.columns import native_column
+from streamsparql.values.native_column import NativeColumn
+from streamsparql.values.time_columns import instant_column
 
 if TYPE_CHECKING:
     import rdflib
     from rdflib.term import Identifier
 
 TRIPLE_NAMES = ("subject", "predicate", "object")
-
-
-class Row(Mapping[str, Any]):
-    """A row of a result and its validity, `[start, end)` in milliseconds.
-
-    `row["x"]` is an rdflib term, None if `?x` is unbound. CONSTRUCT and DESCRIBE have rows with
-    `subject`, `predicate` and `object`, ASK one with `answer`, which is True or False.
-
-    >>> import streamsparql
-    >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
-    >>> (row,) = streamsparql.compile(text).run([("<a>", "<p>", '"1"', 3)])
-    >>> row["o"].n3(), row.start, row.end
-    ('"1"', 3, 10)
-    """
-
-    __slots__ = ("_index", "_values", "end", "start")
-
-    def __init__(
-        self, index: Mapping[str, int], values: tuple[Any, ...], start: int, end: int
-    ) -> None:
-        self._index, self._values = index, values
-        self.start, self.end = start, end
-
-    def __getitem__(self, name: str) -> Any:
-        return self._values[self._index[name.removeprefix("?")]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._index)
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Row):
-            return (self.start, self.end) == (other.start, other.end) and dict(self) == dict(other)
-        return isinstance(other, Mapping) and dict(self) == dict(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def asdict(self) -> dict[str, Any]:
-        """Return a dict of the variables and their terms."""
-        return dict(self)
-
-    def __repr__(self) -> str:
-        cells = ", ".join(
-            f"{name}={getattr(value, 'n3', value.__repr__)()}" for name, value in self.items()
-        )
-        return escape_controls(f"Row({cells}{', ' if cells else ''}{self._times()})")
-
-    def _times(self) -> str:
-        return f"[{self.start}, {'…' if self.end == INFINITY else self.end})"
-
-
-class Detection(Row):
-    """An event: it occurred from `start` to `end`, the instant at which it was detected.
-
-    >>> Detection({}, (), 3, 5)
-    Row([3, 5])
-    """
-
-    __slots__ = ()
-
-    def _times(self) -> str:
-        return f"[{self.start}, {self.end}]"
 
 
 class RowDecoder:
@@ -110,6 +48,10 @@ class RowDecoder:
         self.names = tuple({"select": variables, "ask": ("answer",)}.get(form, TRIPLE_NAMES))
         """The columns of the result, hidden ones left out."""
         self._index = {name: k for k, name in enumerate(self.names)}
+
+    def ordered_by(self, ranking: Ranking | None) -> RowDecoder:
+        """Return a decoder of rows that are sorted by their own columns."""
+        return RowDecoder(self.form, self.names, self.terms, ranking)
 
     @property
     def sort_columns(self) -> tuple[str, ...]:
@@ -151,15 +93,28 @@ class RowDecoder:
         if self.form == "ask":
             return rows[0]["answer"] if rows else None
         if self.form == "select":
-            return [row.asdict() for row in rows]
+            return [SnapshotRow(row) for row in rows]
         return _graph(rows)
 
-    def reports(self, rows: Batch, instants: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        """Decode the rows of reports: pairs of an instant and a snapshot."""
+    def reports(self, rows: Batch, instants: Sequence[int]) -> Iterator[Report]:
+        """Decode the rows of reports."""
         first = np.searchsorted(rows.start, instants, "left").tolist()
         after = np.searchsorted(rows.start, instants, "right").tolist()
         for instant, low, high in zip(instants, first, after, strict=True):
-            yield instant, self.snapshot(rows.part(low, high))
+            yield Report(instant, self.snapshot(rows.part(low, high)))
+
+    def native_table(self, rows: Batch, reports: bool, exact: bool = True) -> pa.Table:
+        """Decode a batch into an Arrow table of native values, and of timestamps.
+
+        Decimals are Arrow decimals if `exact`, else the nearest doubles.
+        """
+        ids = [rows.columns[name] for name in list(rows.columns)[: len(self.names)]]
+        terms = [native_column(column, self.terms, exact) for column in ids]
+        times = [instant_column(t) for t in ((rows.start,) if reports else (rows.start, rows.end))]
+        names = [*self.names, *self.time_names(reports)]
+        columns = [*terms, *(NativeColumn(time, {}) for time in times)]
+        fields = [column.field(name) for name, column in zip(names, columns, strict=True)]
+        return pa.table([column.values for column in columns], pa.schema(fields))
 
     def table(self, batches: Sequence[Batch], reports: bool) -> pa.Table:
         """Decode batches into an Arrow table: terms in N-Triples syntax, and columns of times.

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
+from streamsparql.algebra import shape
 from streamsparql.algebra.align import align
 from streamsparql.algebra.event import returns_events
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.partition import positions_read
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.compiled import CompiledQuery
+from streamsparql.limits import Meter, bytes_of_rows, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking
@@ -37,6 +41,8 @@ from streamsparql.physical.rule_closure import with_inner
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
+from streamsparql.run.noted import NotedPredicates
+from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import Reporting, reports_of, result_columns
 from streamsparql.sources import (
     Accounting,
@@ -48,13 +54,17 @@ from streamsparql.sources import (
     read_stream,
 )
 from streamsparql.sources.clock import InputStep, interleave
-from streamsparql.sources.disorder import Sorter
+from streamsparql.sources.failed_cells import CellLog, merged
+from streamsparql.sources.reading import Reading
 
 CUT_AFTER = 65_536
 """Open rows are cut after this number of items, which bounds the rows that wait for their end."""
 
 FEW_ROWS, ROWS_PER_ITEM = 1024, 64
 """A cut of this many rows, or of this many per item since the last one, is cheap."""
+
+NOTED_CHUNKS = 4
+"""The chunks of a stream whose predicates are noted: enough to name one, and few."""
 
 SLAB_CHUNK = 262_144
 """The chunk size, in items, in which a slab of a history is read."""
@@ -85,19 +95,26 @@ class Execution:
         slab: TimeSlab | None = None,
     ) -> None:
         self.query, self.input, self.eager = query, run_input, eager
+        self._prompt = prompt
         self._large = {} if slab is None else {"chunk": SLAB_CHUNK}
         other = self._shares_terms_with = shares_terms_with
         self.terms: TermDictionary = TermDictionary() if other is None else other.terms
-        self.guard: Guard = Guard() if other is None else other.guard
+        self.guard: Guard = self._new_guard(prompt) if other is None else other.guard
         """The guard of the state of this execution and of those that share its terms."""
+        if self.guard.meter is not None:
+            self.guard.meter.restart()
         self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
         """Triples of static graphs that were rejected."""
-        self.catalog: Catalog = self._catalog() if other is None else other.catalog
-        plan, self._lag = query.optimized, 0
-        if report is not None and report.every is not None and not returns_events(plan):
-            plan = align(plan, report.every, report.origin, report.closing)
-            self._lag, report = int(report.closing), report._replace(closing=False)
-        lowered = self._lowered(plan, slab)
+        self.graph_cells: CellLog = CellLog() if other is None else other.graph_cells
+        """The cells of mapped static graphs without a value."""
+        self._lag = 0
+        with self.guard:
+            self.catalog: Catalog = self._catalog() if other is None else other.catalog
+            plan = query.optimized
+            if report is not None and report.every is not None and not returns_events(plan):
+                plan = align(plan, report.every, report.origin, report.closing)
+                self._lag, report = int(report.closing), report._replace(closing=False)
+            lowered = self._lowered(plan, slab)
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
         self.decoder = RowDecoder(query.form, query.variables, self.terms, ranking)
@@ -117,6 +134,8 @@ class Execution:
             self.sink = TemporalCoalesce(self._clip, eager, whole)
         self.pipeline = Pipeline(self.sink, self.terms, observer, measured=measured)
         self._wanted = wanted_predicates(self.sink)
+        self.noted: dict[str, NotedPredicates] = {}
+        """The predicates of streams that can be read only once, as far as they are noted."""
         read = positions_read(query.optimized)
         self._places = {name: read.get(name, frozenset()) for name in query.streams}
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
@@ -127,19 +146,16 @@ class Execution:
         ]
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
         self.sorters = {
-            name: Sorter(
-                f"<{name}>",
-                run_input.max_delay,
-                run_input.strict,
-                run_input.max_jump,
-                events=(name, SINCE) in stamped,
-            )
-            for name in self.streams
+            name: run_input.sorter(name, (name, SINCE) in stamped) for name in self.streams
         }
+        self.readings = {name: run_input.reading_of(name) for name in self.streams}
+        """How each stream is read, and its cells without a value."""
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
+        self._ahead = self.sink.nothing()
+        """Rows of an open query that were emitted and hold at the watermark or later."""
         self._since_cut = self._rows_cut = 0
-        self._delayed = False
+        self.delayed = False
         """Whether rows that hold delay others: a cut would emit these."""
         self._steps: Iterator[InputStep] | None = None
         self._tables_read = Counter[str]()
@@ -147,15 +163,21 @@ class Execution:
         missing = (s for s in self.streams if s not in run_input.streams)
         self._scopes = [*run_input.streams, *missing]
 
+    def _new_guard(self, per_step: bool) -> Guard:
+        if self.input.limits is None:
+            return Guard()
+        meter = Meter(self.input.limits, per_step)
+        meter.terms = self.terms
+        return Guard(meter)
+
     def _lowered(self, plan: Plan, slab: TimeSlab | None) -> Lowered:
         """Lower a plan over the static graphs; without a slab, for the horizon of the run."""
         start, end = self.input.start or 0, self.input.end
         if slab is None and (start, end) != (0, None):
             # operators above the windows see no changes outside
             slab = TimeSlab(start, INFINITY if end is None else end)
-        with self.guard:
-            now = Run(date_time_literal(self.input.started))
-            return lower(plan, self.terms, now, self.catalog, slab)
+        now = Run(date_time_literal(self.input.started))
+        return lower(plan, self.terms, now, self.catalog, slab)
 
     def _clipped(self, rows: Operator) -> Clip:
         """Return the columns of the result and those that sort it, within the horizon."""
@@ -193,8 +215,9 @@ class Execution:
 
     def _graph(self, source: Any, name: str, scope: str, quoted: bool = True) -> Batch:
         strict = self.input.strict
+        reading = Reading(cells=self.graph_cells)
         batch, rejects = read_graph(
-            source, name, self.terms, scope=scope, strict=strict, quoted=quoted
+            source, name, self.terms, scope=scope, strict=strict, quoted=quoted, reading=reading
         )
         self.graph_rejects += rejects
         for ids in batch.columns.values():
@@ -216,7 +239,7 @@ class Execution:
         if isinstance(source, Mapped):
             source = source.after(self._tables_read[stream])
             self._tables_read[stream] += 1
-        return read_stream(
+        chunks = read_stream(
             source,
             f"<{stream}>",
             self.terms,
@@ -225,14 +248,25 @@ class Execution:
             strict=self.input.strict,
             first=first,
             failures=failures,
+            reading=self.readings[stream],
             **self._large,
         )
+        meter = self.guard.meter
+        return chunks if meter is None else _metered(chunks, meter, f"<{stream}>")
 
     def wanted(self, stream: str) -> Wanted | None:
         """Return the predicates and places of a stream that the query reads; None if all."""
         predicates = self._wanted.get(stream, frozenset())
         read = self._places.get(stream, frozenset("spo"))
+        if self._noted_chunks != 0:
+            noted = NotedPredicates(predicates, read, self._noted_chunks)
+            return self.noted.setdefault(stream, noted)
         return None if predicates is None and len(read) == 3 else Wanted(predicates, read)
+
+    @cached_property
+    def _noted_chunks(self) -> int | None:
+        """The number of chunks of each stream whose predicates are noted; None for all."""
+        return 0 if self.input.repeatable else NOTED_CHUNKS
 
     # -- steps
 
@@ -275,14 +309,52 @@ class Execution:
         cut = self.eager or self.reports is not None or self._since_cut >= CUT_AFTER
         cheap = self._rows_cut <= max(FEW_ROWS, ROWS_PER_ITEM * self._since_cut)
         prompt = prompt and (cheap or watermark > self.last_stamp)
-        cut = cut or (prompt and self._delayed)
+        cut = cut or (prompt and self.delayed)
         rows = self._step(batches, watermark, cut)
-        self._delayed = self.pipeline.watermark_of(self._delaying) < watermark
-        if prompt and self._delayed and not cut and self._clip.begin is not None:
+        self.delayed = self.pipeline.watermark_of(self._delaying) < watermark
+        if prompt and self.delayed and not cut and self._clip.begin is not None:
             rows = Batch.concat([rows, self._step({}, watermark, True)], self.sink.names)
+        if self._prompt and self.reports is None:
+            self._note_ahead(rows, watermark)
         if self.terms.due():
             self.pipeline.recycle([*rows.columns.values(), *self._ids()])
         return rows
+
+    def _note_ahead(self, rows: Batch, watermark: int) -> None:
+        """Retain emitted rows that hold at the watermark or later, for `holding`.
+
+        The content of a window that moves in steps is known until its next step, so rows can be
+        emitted ahead of the watermark; and without streams all rows are emitted at once.
+        """
+        batches = [batch for batch in (self._ahead, rows) if len(batch)]
+        if batches:
+            until = watermark if self.streams else -1
+            ahead = [batch.where(batch.end > until) for batch in batches]
+            self._ahead = Batch.concat(ahead, self.sink.names)
+
+    def holding(self, t: int) -> Batch:
+        """Return the rows that hold at `t` if no further item up to it arrives.
+
+        Only rows are returned, not those of reports, and no row that ended before the watermark.
+        The execution does not change: a copy of its pipeline consumes the items that are retained.
+        """
+        copy = Execution(
+            self.query,
+            self.input,
+            ordered=False,
+            eager=self.eager,
+            prompt=self._prompt,
+            shares_terms_with=self,
+        )
+        with self.guard:
+            copy.pipeline.load(self.pipeline.save())
+            pending = {name: sorter.pending(t) for name, sorter in self.sorters.items()}
+            if copy._clip.begin is None:
+                starts = [int(rows.start[0]) for rows in pending.values() if len(rows)]
+                copy._clip.begin = min(starts, default=0)
+            later = copy._step(pending, INFINITY, False)
+            rows = Batch.concat([self._ahead, later], self.sink.names)
+            return rows.where((rows.start <= t) & (t < rows.end)).ordered()
 
     def _step(self, batches: Mapping[str, Batch], watermark: int, cut: bool) -> Batch:
         counts = self.pipeline.counts[self._delaying]
@@ -290,6 +362,8 @@ class Execution:
         if self.reports is not None:
             self.reports.last = max(self.reports.last, self.last_stamp + self._lag)
             self.reports.clock = min(watermark, INFINITY - self._lag) + self._lag
+        if self.guard.meter is not None:
+            self.guard.meter.waiting = self._bytes_outside()
         offered = {name: self._stamped(name, batch) for name, batch in batches.items()}
         rows, _ = self.pipeline.step(offered, dict.fromkeys(self.streams, watermark), cut)
         if cut:
@@ -316,6 +390,21 @@ class Execution:
         """The counts of the items that were read so far, over all streams."""
         return sum((sorter.accounting for sorter in self.sorters.values()), Accounting())
 
+    @property
+    def cells(self) -> CellLog:
+        """The cells of mapped tables without a value, over all streams and graphs."""
+        return merged([self.graph_cells, *(each.cells for each in self.readings.values())])
+
+    def notes(self) -> DataNotes:
+        """Return what a reader of the results should know about the data."""
+        recognised = {name: each.stamps.recognised for name, each in self.readings.items()}
+        return DataNotes(
+            {name: unit for name, unit in recognised.items() if unit is not None},
+            self.cells,
+            self.accounting,
+            max((sorter.needed_delay for sorter in self.sorters.values()), default=0),
+        )
+
     def rejects(self) -> list[Reject]:
         """Return the late and the rejected items, with reasons; they are not part of the result."""
         return [*self.graph_rejects, *(r for s in self.sorters.values() for r in s.rejects)]
@@ -331,12 +420,21 @@ class Execution:
         """Yield the term ids that are in use outside the pipeline."""
         for sorter in self.sorters.values():
             yield from sorter.retained_ids()
-        for batch in self.retained:
+        for batch in (*self.retained, self._ahead):
             yield from batch.columns.values()
+        for noted in self.noted.values():
+            yield noted.ids
         if self._shares_terms_with is not None:
             yield from self._shares_terms_with._ids()
             for operator in self._shares_terms_with.pipeline.operators:
                 yield from operator.retained_ids()
+
+    def _bytes_outside(self) -> int:
+        """Return the size of the rows outside the pipeline: static graphs, items, results."""
+        graphs = [self.catalog.default, *self.catalog.named.values()]
+        items = sum(map(len, self.sorters.values())) + sum(map(len, graphs))
+        results = sum(map(len, self.retained))
+        return bytes_of_rows(items, len(TRIPLE)) + bytes_of_rows(results, len(self.sink.names))
 
     def _begin(self, watermark: int) -> None:
         """Start the horizon at the first item of all streams, once no earlier item can arrive."""
@@ -369,6 +467,14 @@ class Execution:
         return batch.with_columns({column: self.terms.of_integers(batch.start)})
 
 
+def _metered(chunks: Iterator[Chunk], meter: Meter, name: str) -> Iterator[Chunk]:
+    """Yield chunks; check the time and the size of the terms after each."""
+    with naming(lambda: f"reading {name}"):
+        for chunk in chunks:
+            meter.begin()
+            yield chunk
+
+
 def _values_below(rows: Operator) -> Aggregation | None:
     """Return the aggregation whose rows an operator returns, with all their columns, if any."""
     while isinstance(rows, Clip | Filter | Extend | Projection) and len(rows.inputs) == 1:
@@ -377,3 +483,22 @@ def _values_below(rows: Operator) -> Aggregation | None:
             return None
         rows = below
     return rows if isinstance(rows, Aggregation) else None
+
+
+def ranking_of(query: CompiledQuery) -> Ranking | None:
+    """Return the order of ORDER BY over the columns of the result, if its keys are among them.
+
+    >>> import streamsparql
+    >>> ranking_of(streamsparql.compile("SELECT ?x { ?x <p> ?y } ORDER BY DESC(?x)")).keys
+    (('x', True),)
+    """
+    plan = query.logical
+    while isinstance(plan, shape.Projection | shape.Distinct | shape.Reduced | shape.Slice):
+        plan = plan.input
+    if not isinstance(plan, shape.OrderBy):
+        return None
+    keys = [(key.name, down) for key, down in plan.keys if isinstance(key, Variable)]
+    if len(keys) < len(plan.keys) or not {name for name, _ in keys} <= set(query.variables):
+        return None
+    ties = tuple(column.name for column in plan.columns if column.name in query.variables)
+    return Ranking(tuple(keys), ties)

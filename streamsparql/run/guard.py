@@ -3,6 +3,8 @@
 A step changes many structures: sorters, the dictionary, the states of operators. An exception in
 the middle of it, such as that of Ctrl-C, can come between any two of these changes. So each change
 is announced before it begins and confirmed once it has ended; in between nothing may be read.
+
+While a change is under way, the meter of the run is active (`streamsparql.limits`).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from streamsparql.errors import EngineError
+from streamsparql.limits import Meter, activate
 
 
 class Guard:
@@ -31,7 +34,10 @@ class Guard:
 middle, and rows may be missing; run or open it again
     """
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Meter | None = None) -> None:
+        self.meter = meter
+        """The meter of the run; None without limits."""
+        self._outer: Meter | None = None
         self.error: BaseException | None = None
         """The first exception that ended a change in the middle, if it is known."""
         self._changing = False
@@ -59,8 +65,12 @@ middle, and rows may be missing; run or open it again
             ) from self.error
 
     def __enter__(self) -> None:
-        self.verify()
+        if self._changing:
+            self.verify()
         self._changing = True
+        self._outer = activate(self.meter)
+        if self.meter is not None:
+            self.meter.start()
 
     def __exit__(
         self,
@@ -68,7 +78,10 @@ middle, and rows may be missing; run or open it again
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        activate(self._outer)
         if error is not None:
             self.error = self.error or error
             return
+        if self.meter is not None:
+            self.meter.stop()
         self._changing = False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from streamsparql.algebra.access import AccessGraph
 from streamsparql.algebra.graph import Graph
@@ -15,9 +16,20 @@ from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.algebra.solutions import Variable
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
+from streamsparql.limits import Limits, checked_limits
+from streamsparql.run.time_arguments import duration_argument, instant_argument
 from streamsparql.sources import Mapped
+from streamsparql.sources.disorder import MAX_SORTED, WHOLE_INPUT, Sorter
+from streamsparql.sources.local_times import zone_of
 from streamsparql.sources.paths import is_endless, path_of
-from streamsparql.sources.stamps import LATEST
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.stamps import LATEST, PER_SECOND, StampReader
+from streamsparql.translator.names import WELL_KNOWN
+
+AUTO = "auto"
+"""The `max_delay` for histories in any order: the whole input is sorted, and no item is late."""
+
+_Setting = TypeVar("_Setting")
 
 
 @dataclass(frozen=True)
@@ -30,15 +42,24 @@ class RunInput:
     start: int | None = None
     end: int | None = None
     strict: bool = False
-    max_delay: int = 0
+    max_delay: int | str = 0
+    """Milliseconds, or `AUTO`: the whole input is sorted."""
     max_jump: int | None = MAX_JUMP
+    time_unit: str | Mapping[str, str] | None = None
+    """The unit of timestamps that are numbers, or a unit by stream; None: recognised by size."""
+    time_zone: str | tzinfo | Mapping[str, str | tzinfo] | None = None
+    """The time zone of timestamps without an offset, or one by stream; None: UTC."""
+    stamp_from: str | Mapping[str, str] | None = None
+    """The column, path or predicate with the timestamps, or one by stream; None: by its name."""
     files: str | os.PathLike[str] | Callable[[str], Any] | None = None
     """Where graphs may be read from that the query names and that are not passed; None: nowhere."""
+    limits: Limits | None = None
     started: int = field(default_factory=lambda: int(time.time() * 1000))
     """The value of NOW(), in milliseconds."""
 
     def __post_init__(self) -> None:
-        """Check the times, that the horizon is not empty, and what `files` is."""
+        """Check the times, that the horizon is not empty, and what `files` and `limits` are."""
+        checked_limits(self.limits)
         files = self.files
         if files is not None and not callable(files) and not _is_folder(files):
             raise EngineError(
@@ -46,12 +67,47 @@ class RunInput:
             )
         for name in ("start", "end", "max_delay", "max_jump"):
             value = getattr(self, name)
-            if value is None and name != "max_delay":
+            if (value is None and name != "max_delay") or (name, value) == ("max_delay", AUTO):
                 continue
             if type(value) is not int or not 0 <= value <= LATEST:
                 raise EngineError(f"{name} must be a number of milliseconds, not {value!r}")
+        if type(self.strict) is not bool:
+            raise EngineError(f"strict must be True or False, not {self.strict!r}")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise EngineError(f"end ({self.end}) must be after start ({self.start})")
+        for unit in _values(self.time_unit):
+            if unit is not None and unit not in PER_SECOND:
+                raise EngineError(f"time_unit must be s, ms, us or ns, not {unit!r}")
+        for place in _values(self.stamp_from):
+            if place is not None and (not isinstance(place, str) or not place.strip()):
+                raise EngineError(
+                    f"stamp_from must be a column, a path or the IRI of a predicate, not {place!r}"
+                )
+        for zone in _values(self.time_zone):
+            zone_of(zone)
+
+    @property
+    def sorts_all(self) -> bool:
+        """Whether the whole input is sorted before the first row is computed."""
+        return self.max_delay == AUTO
+
+    @property
+    def delay(self) -> int:
+        """The milliseconds by which items may be out of order."""
+        return WHOLE_INPUT if isinstance(self.max_delay, str) else self.max_delay
+
+    def sorter(self, stream: str, events: bool = False) -> Sorter:
+        """Return a new sorter of the items of a stream, or of its events."""
+        name, strict = f"<{stream}>", self.strict
+        if self.sorts_all:
+            return Sorter(name, self.delay, strict, None, events=events, most=MAX_SORTED)
+        return Sorter(name, self.delay, strict, self.max_jump, events=events)
+
+    def reading_of(self, stream: str, stamps: StampReader | None = None) -> Reading:
+        """Return how the timestamps of a stream are read: by a new reader, or by `stamps`."""
+        zone = zone_of(_of_stream(self.time_zone, stream))
+        stamps = stamps or StampReader(_of_stream(self.time_unit, stream), zone)
+        return Reading(stamps, _of_stream(self.stamp_from, stream))
 
     @property
     def repeatable(self) -> bool:
@@ -64,6 +120,15 @@ class RunInput:
         return not any(map(read_once, sources))
 
 
+def _values(setting: Mapping[str, _Setting] | _Setting) -> Iterable[_Setting]:
+    """Return the values of an option that has one value, or one by stream."""
+    return setting.values() if isinstance(setting, Mapping) else [setting]
+
+
+def _of_stream(setting: Mapping[str, _Setting] | _Setting, stream: str) -> _Setting | None:
+    return setting.get(stream) if isinstance(setting, Mapping) else setting
+
+
 def input_of(
     query: CompiledQuery,
     streams: Any,
@@ -74,7 +139,42 @@ def input_of(
     """Check the arguments of `run`; return them as the input of the run."""
     streams = streams_of(query, streams)
     check_graphs(query, graphs)
-    return RunInput(streams, graph, _by_iri(graphs), **options)
+    return _input_with_limits(query, streams, graph, graphs, options)
+
+
+def _check_stream_names(query: CompiledQuery, options: Mapping[str, Any]) -> None:
+    """Raise an error for an option of a stream that the query does not read."""
+    for option in ("time_unit", "time_zone", "stamp_from"):
+        setting = options.get(option)
+        for name in setting if isinstance(setting, Mapping) else ():
+            if name not in query.streams:
+                reads = ", ".join(f"<{each}>" for each in query.streams) or "no stream"
+                raise SourceError(f"{option}: unknown stream <{name}>; the query reads {reads}")
+
+
+def _with_whole_iris(query: CompiledQuery, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with predicates of `stamp_from` in angle brackets, without prefixes."""
+    place = options.get("stamp_from")
+    if isinstance(place, Mapping):
+        whole: Any = {name: _whole_iri(query, each) for name, each in place.items()}
+    else:
+        whole = _whole_iri(query, place)
+    return {**options, "stamp_from": whole}
+
+
+def _whole_iri(query: CompiledQuery, place: Any) -> Any:
+    """Return a predicate as an IRI in angle brackets; a column or a path as it is."""
+    if not isinstance(place, str) or place.startswith("<") or ":" not in place:
+        return place
+    prefix, _, local = place.partition(":")
+    if local.startswith("//") or prefix == "urn":
+        return f"<{place}>"
+    start = query.prefixes.get(prefix, WELL_KNOWN.get(prefix))
+    if start is None:
+        raise EngineError(
+            f"stamp_from: undeclared prefix {prefix}: in {place!r}; write the whole IRI"
+        )
+    return f"<{start}{local}>"
 
 
 def live_input_of(
@@ -83,7 +183,45 @@ def live_input_of(
     """Check the arguments of `open`; return them without streams, which are pushed later."""
     _check_own_output(query)
     check_graphs(query, graphs)
-    return RunInput({}, graph, _by_iri(graphs), **options)
+    if options.get("max_delay") == AUTO:
+        raise EngineError(
+            "max_delay='auto' sorts a whole history; an open query has no end: pass the longest"
+            " delay of its items"
+        )
+    return _input_with_limits(query, {}, graph, graphs, options)
+
+
+def _in_milliseconds(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with their instants and durations in milliseconds."""
+    parsed = dict(options)
+    for name, parse in _TIMES.items():
+        if parsed.get(name) is not None and (name, parsed[name]) != ("max_delay", AUTO):
+            parsed[name] = parse(name, parsed[name])
+    return parsed
+
+
+_TIMES = {
+    "start": instant_argument,
+    "end": instant_argument,
+    "max_delay": duration_argument,
+    "max_jump": duration_argument,
+}
+
+
+def _input_with_limits(
+    query: CompiledQuery,
+    streams: Mapping[str, Any],
+    graph: Any,
+    graphs: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> RunInput:
+    """Return the input of a run, whose limits are by default those of `compile`."""
+    _check_stream_names(query, options)
+    options = _in_milliseconds(_with_whole_iris(query, options))
+    run_input = RunInput(streams, graph, _by_iri(graphs), **options)
+    if run_input.limits is None:
+        return replace(run_input, limits=query.recipe.limits)
+    return run_input
 
 
 def _by_iri(graphs: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.pipeline import Pipeline
+from streamsparql.physical.state.probe_orders import TakenOrder
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 from streamsparql.run.replay import Replay
@@ -47,6 +48,8 @@ class OperatorMeasures(NamedTuple):
     """The time of its steps, without those of its inputs."""
     share: float
     """Its fraction of the time of all operators."""
+    orders: tuple[TakenOrder, ...] = ()
+    """The orders in which rows met its inputs, where each row can have its own."""
 
     @property
     def kind(self) -> str:
@@ -241,6 +244,7 @@ def operator_measures(
             counts.peak,
             counts.seconds,
             counts.seconds / total if total else 0.0,
+            tuple(operator.orders()),
         )
         for operator, counts in pipeline.counts.items()
     )

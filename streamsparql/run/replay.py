@@ -33,8 +33,9 @@ class Replay:
 
     Rows that are `ordered` are emitted by start, so that a long row delays those after it;
     else each is emitted when it has ended. With a `report` the rows are those of the reports,
-    in the order of ORDER BY. Over `endless` streams the run ends at the end of the
-    horizon. `execution` constructs the execution, by default a plain one.
+    in the order of ORDER BY. Over `endless` streams the run ends at the end of the horizon, and no
+    row that is final waits for another. `execution` constructs the execution, by default a plain
+    one.
 
     >>> import streamsparql
     >>> query = streamsparql.compile("SELECT ?o FROM STREAM <s> WINDOW RANGE 1 MS FIXED {?s ?p ?o}")
@@ -64,6 +65,7 @@ class Replay:
             report=report,
             ordered=report is not None,
             eager=eager,
+            prompt=endless,
             shares_terms_with=shares_terms_with,
         )
         self.watermark = -1
@@ -74,6 +76,7 @@ class Replay:
         """The number of triples of static graphs that were rejected."""
         self._reports = report is not None
         self._ordered = ordered
+        self._endless = endless
         self._until = run_input.end if endless else None
         self._stopping = False
 
@@ -136,7 +139,7 @@ class Replay:
         """Return the rows that are final after a step, in the order in which they are emitted."""
         execution = self.execution
         execution.retained = ready.runs()
-        rows = execution.step(batches, watermark)
+        rows = execution.step(batches, watermark, prompt=self._endless)
         if self._reports:
             return self.decoder.in_order(rows)
         if not self._ordered:

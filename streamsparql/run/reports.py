@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from streamsparql.algebra.align import closes_periods
 from streamsparql.compiled import CompiledQuery
@@ -11,7 +11,11 @@ from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.report import Clip, RelationToStream, Reports
-from streamsparql.sources.stamps import LATEST
+from streamsparql.run.time_arguments import period_argument
+from streamsparql.sinks import SPARQL_FORMATS
+
+if TYPE_CHECKING:
+    from streamsparql.run.time_arguments import Duration
 
 
 def result_columns(query: CompiledQuery) -> tuple[str, ...]:
@@ -31,23 +35,37 @@ class Reporting(NamedTuple):
 
 
 def requested_reports(
-    query: CompiledQuery, kind: str | None, every: int | None
+    query: CompiledQuery, kind: RelationToStream | None, every: Duration | None
 ) -> Reporting | None:
     """Return the reports that a caller requests; None, for rows, if neither argument is set."""
     return None if kind is None and every is None else reporting(query, kind, every)
 
 
-def reporting(query: CompiledQuery, kind: str | None, every: int | None) -> Reporting:
+def reporting(
+    query: CompiledQuery, kind: RelationToStream | None, every: Duration | None
+) -> Reporting:
     """Return the reports of a query; an argument that is None defaults to that of the query."""
     chosen = kind or query.report.kind or "rstream"
     if chosen not in ("rstream", "istream", "dstream"):
         raise EngineError(f"report must be rstream, istream or dstream, not {chosen!r}")
-    if every is not None and (type(every) is not int or not 0 < every <= LATEST):
-        raise EngineError(f"every must be a positive number of milliseconds, not {every!r}")
-    period = query.report.every if every is None else every
-    origin = query.report.origin if every is None else query.report.origin % every
+    period, origin = query.report.every, query.report.origin
+    if every is not None:
+        period = period_argument("every", every)
+        origin %= period
     closes = period is not None and bool(closes_periods(query.logical))
-    return Reporting(chosen, period, origin, closes)  # type: ignore[arg-type]
+    return Reporting(chosen, period, origin, closes)
+
+
+SNAPSHOT = Reporting("rstream", None, 0, False)
+"""The report of a query that reads no stream: its only snapshot, in the order of ORDER BY."""
+
+
+def is_timeless(query: CompiledQuery, requested: Reporting | None, kind: str) -> bool:
+    """Return whether a format shows the only snapshot of a query, and no times.
+
+    The formats of the W3C do for a query without streams, which is a query as SPARQL knows it.
+    """
+    return kind in SPARQL_FORMATS and requested is None and not query.streams
 
 
 def reports_of(

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from streamsparql.algebra.inputs import MAX_JUMP
+from streamsparql.limits import Limits
+
+if TYPE_CHECKING:
+    from streamsparql.physical.operators.report import RelationToStream
+    from streamsparql.run.time_arguments import Duration, Instant
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
 
 _Parameters = ParamSpec("_Parameters")
 _Output = TypeVar("_Output")
@@ -18,44 +26,75 @@ _Output = TypeVar("_Output")
 class InputOptions(TypedDict, total=False):
     """The options for reading the input, and the horizon: the part of time that has results.
 
-    Times are whole milliseconds. Items may arrive out of order by up to `max_delay`; later ones are
-    late. An item that jumps ahead of its stream by more than `max_jump` is quarantined until a
-    second one confirms it; None disables that. With `strict`, a late or rejected item is an
-    error.
+    An instant is a number of milliseconds since 1970, a text in ISO 8601 or a datetime; a duration
+    is a number of milliseconds, a text such as "5s" or "PT5S", or a timedelta. Items may arrive out
+    of order by up to `max_delay`; later ones are late; "auto" sorts the whole input. An item that
+    jumps ahead of its stream by more than `max_jump` is quarantined until a second one confirms it;
+    None disables that. With `strict`, a late or rejected item is an error, and so is a cell for
+    which its mapping has no value.
+
+    Timestamps that are numbers count `time_unit`: s, ms, us or ns since 1970, by default what the
+    size of a stream's first timestamp shows. Times without an offset are those of `time_zone`, by
+    default UTC. `stamp_from` is the column, path or predicate that has the timestamps. Each of the
+    three can be a dict by stream.
 
     Graphs that the query names, and that are not passed, are read only if `files` allows it: a
     folder that has them, or a function from an IRI to a source, or to None (docs/security.md).
+
+    A run that exceeds one of its `limits` raises `LimitExceeded`; by default they are those that
+    were passed to `compile`.
     """
 
-    start: int | None
-    end: int | None
+    start: Instant | None
+    end: Instant | None
     strict: bool
-    max_delay: int
-    max_jump: int | None
+    max_delay: Duration
+    max_jump: Duration | None
+    time_unit: str | Mapping[str, str] | None
+    time_zone: str | tzinfo | Mapping[str, str | tzinfo] | None
+    stamp_from: str | Mapping[str, str] | None
     files: str | os.PathLike[str] | Callable[[str], Any] | None
+    limits: Limits | None
 
 
 class ReportOptions(TypedDict, total=False):
     """Reports in place of rows: `report` is rstream, istream or dstream, `every` the period."""
 
-    report: str | None
-    every: int | None
+    report: RelationToStream | None
+    every: Duration | None
 
 
-class OutputOptions(ReportOptions, total=False):
-    """The options for the output of an open query.
+class EmissionOptions(TypedDict, total=False):
+    """When an open query emits.
 
     `emit` is final, for rows that have ended, or eager, for all rows, cut at each call of `rows`. A
-    stream that is silent for `idle` milliseconds of the others' time is left out of the watermark.
-    `on_row` is called with each row, or report, once it is final.
+    stream that is silent for the duration `idle` of the others' time is left out of the watermark.
     """
 
-    idle: int | None
-    emit: str
+    idle: Duration | None
+    emit: Literal["final", "eager"]
+
+
+class OutputOptions(ReportOptions, EmissionOptions, total=False):
+    """The options for the output of an open query.
+
+    `on_row` is called with each row, or report, once it is final; a coroutine function is awaited.
+    """
+
     on_row: Callable[[Any], object] | None
 
 
-class LiveOptions(InputOptions, OutputOptions, total=False):
+class PushOptions(TypedDict, total=False):
+    """The mapping of the records that are pushed, or a dict of mappings by stream."""
+
+    mapping: Any
+
+
+class RowOptions(InputOptions, EmissionOptions, PushOptions, total=False):
+    """The options of an open query, without reports and `on_row`."""
+
+
+class LiveOptions(InputOptions, OutputOptions, PushOptions, total=False):
     """The options of an open query: how its input is read and its rows are emitted."""
 
 
@@ -65,12 +104,17 @@ DEFAULTS: dict[str, Any] = {
     "strict": False,
     "max_delay": 0,
     "max_jump": MAX_JUMP,
+    "time_unit": None,
+    "time_zone": None,
+    "stamp_from": None,
     "files": None,
+    "limits": None,
     "report": None,
     "every": None,
     "idle": None,
     "emit": "final",
     "on_row": None,
+    "mapping": None,
     "engine": "embedded",
     "spark": None,
     "slabs": None,

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from decimal import Decimal
+from math import isfinite
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.algebra.ntriples import unescape_ntriples
-from streamsparql.algebra.terms import XSD
+from streamsparql.algebra.ntriples import parse_term, unescape_ntriples
+from streamsparql.algebra.terms import IRI, XSD_STRING, Literal
+from streamsparql.algebra.xsd.values import literal_of, value_of
 from streamsparql.physical.dictionary.canonical_text import to_arrow
+from streamsparql.text.numbers import short_number
+from streamsparql.text.visible import visible
+from streamsparql.translator.sparql_text import Writer
 
 _CACHE_SIZE = 1 << 17
-_NUMBERS = {f"{XSD}{kind}" for kind in ("integer", "decimal", "double", "float", "long", "int")}
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
 
 
@@ -64,6 +69,22 @@ def parts_of_term(text: str) -> tuple[str, str, str, str]:
     return "literal", value, "", unescape_ntriples(rest[3:-1])
 
 
+def native_text(term: str) -> tuple[str, bool]:
+    """Return the text of a term's value, and whether it is a number or a boolean, as JSON has them.
+
+    >>> double = "^^<http://www.w3.org/2001/XMLSchema#double>"
+    >>> native_text(f'"22.50"{double}'), native_text(f'"INF"{double}'), native_text("<urn:a>")
+    (('22.5', True), ('INF', False), ('urn:a', False))
+    """
+    sort, text, _, datatype = parts_of_term(term)
+    if sort == "bnode":
+        return f"_:{text}", False
+    value = value_of(Literal(text, IRI(datatype))) if datatype else None
+    if isinstance(value, bool | int | Decimal | float):
+        return literal_of(value).lexical, isinstance(value, int | Decimal) or isfinite(value)
+    return text, False
+
+
 def joined_bytes(columns: Sequence[pa.Array | str], between: str, end: str = "") -> bytes:
     """Return rows of texts, concatenated, as UTF-8.
 
@@ -79,18 +100,40 @@ def joined_bytes(columns: Sequence[pa.Array | str], between: str, end: str = "")
     return content
 
 
-def is_valid_number(term: str) -> bool:
-    """Return whether a term is a literal of a numeric datatype, with a valid lexical form.
+class DisplayCell(NamedTuple):
+    """A term as text for readers, and whether it is a number."""
 
-    >>> integer = "<http://www.w3.org/2001/XMLSchema#integer>"
-    >>> numbers = [f'"7"^^{integer}', f'"x"^^{integer}', '"7"']
-    >>> list(map(is_valid_number, numbers))
-    [True, False, False]
+    text: str
+    number: bool = False
+
+    @property
+    def short(self) -> str:
+        """The text, with a number of many digits rounded.
+
+        >>> DisplayCell("571.333333333333333333333", True).short
+        '571.3333333'
+        """
+        return short_number(self.text) if self.number else self.text
+
+
+def display_cell(term: str, writer: Writer) -> DisplayCell:
+    """Return the cell of a term: numbers, booleans and times bare, IRIs shortened by a prefix.
+
+    >>> from streamsparql.algebra.terms import XSD
+    >>> display_cell(f'"2026-03-01T08:00:00Z"^^<{XSD}dateTime>', Writer()).text
+    '2026-03-01T08:00:00Z'
+    >>> display_cell(f'"5"^^<{XSD}integer>', Writer()), display_cell('"5"', Writer()).text
+    (DisplayCell(text='5', number=True), '"5"')
     """
-    if not term.startswith('"'):
-        return False
-    _, value, _, datatype = parts_of_term(term)
-    return datatype in _NUMBERS and is_number(value)
+    parsed = parse_term(term)
+    if parsed is None:
+        return DisplayCell(visible(term))
+    if isinstance(parsed, Literal) and parsed.datatype != XSD_STRING:
+        value = value_of(parsed)
+        if value is not None:
+            number = isinstance(value, int | Decimal | float) and not isinstance(value, bool)
+            return DisplayCell(parsed.lexical, number)
+    return DisplayCell(visible(writer.term(parsed)))
 
 
 def is_number(text: str) -> bool:

@@ -8,15 +8,18 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from streamsparql.sinks.times import check_style
+
 
 @dataclass(frozen=True)
 class Layout:
     """The columns of rows: those of terms, then those of times; and how times are written.
 
     `timestamps` is `ms` (milliseconds since 1970), `iso` (xsd:dateTime, UTC) or `local` (the same
-    in the time zone of this machine); by default `iso` in tables for readers, else `ms`. In CSV,
-    `escape_formulas` keeps spreadsheets from running cells. The times of `events` are their start
-    and their end, in place of a validity.
+    in the time zone of this machine); by default `iso` in tables for readers and with native
+    values, else `ms`. In CSV, `escape_formulas` keeps spreadsheets from running cells. `values` are
+    terms, or native: numbers, booleans, texts. The times
+    of `events` are their start and their end, in place of a validity.
     """
 
     form: str
@@ -26,6 +29,7 @@ class Layout:
     timestamps: str | None = None
     escape_formulas: bool = False
     events: bool = False
+    values: str = "terms"
 
     @property
     def triples(self) -> bool:
@@ -33,16 +37,27 @@ class Layout:
         return self.form in ("construct", "describe")
 
     @property
+    def native(self) -> bool:
+        """Whether terms are written as native values."""
+        return self.values == "native"
+
+    def style(self, default: str) -> str:
+        """Return the style of times; `default` unless one is set, or values are native."""
+        return check_style(self.timestamps, "iso" if self.native else default)
+
+    @property
     def source_times(self) -> tuple[str, ...]:
         """The names of the columns of times in tables that may be read as sources.
 
         The timestamp of a triple is its start, or the instant of its report; an event has both.
+        Triples of native values cannot be read as a source.
 
         >>> Layout("construct", ("subject", "predicate", "object"), ("start", "end")).source_times
         ('timestamp', 'end')
         """
-        stamped = self.triples and not self.events
-        return ("timestamp", *self.times[1:]) if stamped else self.times
+        if self.triples and not self.native and not self.events:
+            return ("timestamp", *self.times[1:])
+        return self.times
 
 
 class Sink(Protocol):

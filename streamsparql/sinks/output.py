@@ -48,11 +48,19 @@ class Output:
             flush()
 
 
+class Incomplete(Exception):
+    """Raised to end the `with` of a sink before all rows are written, without an error."""
+
+    part: str | None = None
+    """The file with the rows so far; None if they were written in place."""
+
+
 class _NamedFile(io.RawIOBase):
     """A file opened for writing, whose errors name it.
 
     If it is to be `whole`, it is written next to its name, and renamed at the end of the `with`; so
-    there is never a part of it under its name. Devices and pipes are written in place, and so are
+    there is never a part of it under its name. After an error the part is removed; after
+    `Incomplete` it stays. Devices and pipes are written in place, and so are
     files in folders in which no other file can be created.
     """
 
@@ -98,6 +106,8 @@ class _NamedFile(io.RawIOBase):
             if part is not None and kind is None:
                 self._with_name(lambda: os.replace(part, os.path.realpath(self._path)))
                 self._part = None
+            elif isinstance(error, Incomplete):
+                error.part, self._part = part, None
         finally:
             if self._part is not None:
                 with suppress(OSError):

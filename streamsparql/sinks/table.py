@@ -8,15 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.algebra.ntriples import parse_term
 from streamsparql.physical.dictionary.canonical_text import to_arrow
-from streamsparql.sinks.cells import Cells, is_valid_number, joined_bytes, parts_of_term
+from streamsparql.sinks.cells import Cells, display_cell, joined_bytes
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.times import check_style, instant_texts
 from streamsparql.text.instants import DisplayClock
-from streamsparql.text.visible import visible
 from streamsparql.text.widths import cells
-from streamsparql.translator.sparql_text import Writer
+from streamsparql.translator.sparql_text import DisplayWriter
 
 _MEASURED = 1000
 """The number of rows that determine the widths of columns; later cells may exceed them."""
@@ -32,7 +30,7 @@ class TextTable:
         self._file = file
         self._layout = layout
         self._style = "" if layout.timestamps is None else check_style(layout.timestamps, "iso")
-        self._writer = Writer(layout.prefixes)
+        self._writer = DisplayWriter(layout.prefixes)
         self._cells = Cells(self._cell)
         self._held: list[pa.RecordBatch] = []
         self._widths: list[int] = []
@@ -58,11 +56,8 @@ class TextTable:
     # -- texts
 
     def _cell(self, term: str) -> str:
-        """Return a term in SPARQL's syntax; a number or a boolean as its value."""
-        if self._layout.form == "ask" or is_valid_number(term):
-            return parts_of_term(term)[1]
-        parsed = parse_term(term)
-        return visible(term if parsed is None else self._writer.term(parsed))
+        """Return a term as text for readers."""
+        return display_cell(term, self._writer).short
 
     def _write_held(self) -> None:
         if not self._style:
@@ -104,8 +99,10 @@ class TextTable:
                 encoded = (
                     column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
                 )
-                values = encoded.dictionary.to_pylist()
-                numeric[k] = numeric[k] and all(map(is_valid_number, values))
+                shown = [
+                    display_cell(term, self._writer) for term in encoded.dictionary.to_pylist()
+                ]
+                numeric[k] = numeric[k] and all(cell.number for cell in shown)
         return numeric
 
     def _lines(self, block: Sequence[pa.Array]) -> bytes:

@@ -2,7 +2,8 @@
 
 CSV of SELECT and ASK is SPARQL's (values only); that of CONSTRUCT and DESCRIBE has terms in
 N-Triples syntax, so that it can be read as a source, like N-Quads. JSON lines have terms as in
-SPARQL's JSON format, and omit the keys of unbound variables.
+SPARQL's JSON format, and omit the keys of unbound variables. With native values, both have the
+values of terms: numbers, booleans, texts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -18,11 +20,11 @@ import pyarrow.compute as pc
 
 from streamsparql.algebra.terms import XSD
 from streamsparql.overriding import override
-from streamsparql.sinks.cells import Cells, is_number, joined_bytes, parts_of_term
+from streamsparql.sinks.cells import Cells, is_number, joined_bytes, native_text, parts_of_term
 from streamsparql.sinks.layout import Layout
-from streamsparql.sinks.times import check_style, instant_texts
+from streamsparql.sinks.times import instant_texts
 
-_BATCH = 1 << 16
+BATCH = 1 << 16
 """The maximal number of rows that are joined at once."""
 
 
@@ -32,11 +34,11 @@ class _Text:
     def __init__(self, file: Any, layout: Layout) -> None:
         self._file = file
         self.layout = layout
-        self._style = check_style(layout.timestamps, "ms")
+        self._style = layout.style("ms")
 
     def write(self, rows: pa.Table) -> None:
         """Write rows without delay."""
-        for batch in rows.combine_chunks().to_batches(_BATCH):
+        for batch in rows.combine_chunks().to_batches(BATCH):
             if len(batch):
                 self._file.write(self._lines(batch))
 
@@ -61,15 +63,17 @@ class _Text:
 
 
 class Csv(_Text):
-    """SPARQL's CSV, with times; for triples, CSV of terms in N-Triples syntax."""
+    """SPARQL's CSV, with times; for triples of terms, CSV in N-Triples syntax."""
 
     def __init__(self, file: Any, layout: Layout) -> None:
         super().__init__(file, layout)
-        value = _value_without_formula if layout.escape_formulas else _value
-        self._cells = Cells(_quoted if layout.triples else value)
-        head = io.StringIO()
-        csv.writer(head, lineterminator="\n").writerow([*layout.names, *layout.source_times])
-        file.write(head.getvalue().encode("utf-8"))
+        self._value = _native if layout.native else str if layout.triples else _lexical
+        self._cells = Cells(self._cell)
+        file.write(csv_line([*layout.names, *layout.source_times], "\n"))
+
+    def _cell(self, term: str) -> str:
+        value = self._value(term)
+        return _quoted(_without_formula(value) if self.layout.escape_formulas else value)
 
     @override
     def _lines(self, batch: pa.RecordBatch) -> bytes:
@@ -78,10 +82,21 @@ class Csv(_Text):
         return joined_bytes([*cells, *times], ",", "\n")
 
 
-def _value(term: str) -> str:
+def csv_line(names: Sequence[str], end: str) -> bytes:
+    """Return the first line of a CSV file.
+
+    >>> csv_line(["x", "a,b"], "\\n")
+    b'x,"a,b"\\n'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator=end).writerow(names)
+    return line.getvalue().encode("utf-8")
+
+
+def csv_cell(term: str) -> str:
     """Return a term as in SPARQL's CSV results.
 
-    >>> _value('"a, b"'), _value("_:x"), _value("<urn:a>")
+    >>> csv_cell('"a, b"'), csv_cell("_:x"), csv_cell("<urn:a>")
     ('"a, b"', '_:x', 'urn:a')
     """
     return _quoted(_lexical(term))
@@ -92,15 +107,18 @@ def _lexical(term: str) -> str:
     return f"_:{value}" if sort == "bnode" else value
 
 
-def _value_without_formula(term: str) -> str:
-    """Return a term as a spreadsheet shows it: behind an apostrophe if it would be a formula.
+def _native(term: str) -> str:
+    return native_text(term)[0]
 
-    >>> _value_without_formula('"=1+1"'), _value_without_formula('"-1.5"')
+
+def _without_formula(value: str) -> str:
+    """Return a value as a spreadsheet shows it: behind an apostrophe if it would be a formula.
+
+    >>> _without_formula("=1+1"), _without_formula("-1.5")
     ("'=1+1", '-1.5')
     """
-    value = _lexical(term)
     formula = value.startswith(_FORMULA_STARTS) and not is_number(value)
-    return _quoted(f"'{value}" if formula else value)
+    return f"'{value}" if formula else value
 
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -121,7 +139,9 @@ class JsonLines(_Text):
 
     def __init__(self, file: Any, layout: Layout) -> None:
         super().__init__(file, layout)
-        self._cells = [Cells(_member(name, layout.form == "ask")) for name in layout.names]
+        native = layout.native or layout.form == "ask"
+        write = native_json if native else json_term
+        self._cells = [Cells(_member(name, write)) for name in layout.names]
         self._keys = [f"{json.dumps(name, ensure_ascii=False)}: " for name in layout.times]
 
     @override
@@ -136,14 +156,20 @@ class JsonLines(_Text):
         return joined_bytes(columns, "", "}\n")
 
 
-def _member(name: str, truth: bool) -> Any:
+def _member(name: str, write: Callable[[str], str]) -> Callable[[str], str]:
     """Return a function that writes a term as the member of an object, with this name as key."""
     key = json.dumps(name, ensure_ascii=False)
+    return lambda term: f"{key}: {write(term)}, "
 
-    def member(term: str) -> str:
-        return f"{key}: {parts_of_term(term)[1] if truth else json_term(term)}, "
 
-    return member
+def native_json(term: str) -> str:
+    """Return the value of a term in JSON: a number, a boolean or a string.
+
+    >>> native_json(f'"7"^^<{XSD}integer>'), native_json("<urn:a>")
+    ('7', '"urn:a"')
+    """
+    text, bare = native_text(term)
+    return text if bare else encode_basestring(text)
 
 
 def json_term(term: str) -> str:

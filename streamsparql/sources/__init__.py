@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from streamsparql.errors import SourceError
+from streamsparql.errors import LimitExceeded, SourceError
+from streamsparql.limits import check_memory, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
@@ -25,8 +27,11 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
 from streamsparql.sources.items import chunks_of_items, chunks_of_triples
+from streamsparql.sources.mapped_tables import mapped_chunks
 from streamsparql.sources.mapping import Mapped, mapped
-from streamsparql.sources.mapping_rows import mapped_chunks
+from streamsparql.sources.messages import message_chunks
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.records import are_messages
 from streamsparql.sources.tables import arrow_batches, chunks_of_batches, with_term_texts
 
 __all__ = [
@@ -55,6 +60,7 @@ def read_stream(
     chunk: int = CHUNK_SIZE,
     first: int = 1,
     failures: list[BaseException] | None = None,
+    reading: Reading | None = None,
 ) -> Iterator[Chunk]:
     """Yield the items of a stream, in the order of the source, up to `chunk` at a time.
 
@@ -70,16 +76,18 @@ def read_stream(
     >>> len(chunk), chunk.end.tolist(), chunk.rejects[0].reason
     (1, [5], 'the predicate is not an IRI')
     """
-    encoder = Encoder(name, terms, scope, wanted, strict, first=first, failures=failures)
+    encoder = Encoder(
+        name, terms, scope, wanted, strict, first=first, failures=failures, reading=reading
+    )
     return _chunks(source, encoder, chunk, timed=True)
 
 
 def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """Yield the items of any source: of a stream if `timed`, else of a static graph."""
-    if isinstance(source, list | tuple) and any(isinstance(each, Mapped) for each in source):
+    if _has_mappings(source):
         return _chunks_of_tables(source, encoder, size, timed)
     table = source.source if isinstance(source, Mapped) else source
-    files = files_of(table)
+    files = None if are_messages(table) else files_of(table)
     if files is not None:
         files = check_distinct(files) if timed else distinct_files(files)
         return _chunks_of_files(source, files, encoder, size, timed)
@@ -87,6 +95,9 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         return mapped_chunks(source, encoder, size, timed)
     if is_file(source):
         return file_chunks(source, encoder, size, timed)
+    if timed and encoder.reading.predicate is not None:
+        untimed = partial(_chunks, source, size=size, timed=False)
+        return message_chunks(untimed, encoder, size)
     batches = arrow_batches(with_term_texts(source))
     if batches is not None:
         rows = encoder.with_unit("row")
@@ -99,6 +110,14 @@ def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[C
         )
     items = encoder.until_failure(_iterable(source, encoder.name))
     return chunks_of_items(items, encoder, size)
+
+
+def _has_mappings(source: Any) -> bool:
+    """Return whether a source is a list of mapped tables, possibly with files."""
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    are_items = isinstance(source[0], tuple | list)
+    return not are_items and any(isinstance(each, Mapped) for each in source)
 
 
 def _chunks_of_tables(
@@ -117,7 +136,11 @@ def _chunks_of_tables(
 
 
 def _chunks_of_files(
-    source: Any, paths: Sequence[str], encoder: Encoder, size: int, timed: bool
+    source: Any,
+    paths: Sequence[str],
+    encoder: Encoder,
+    size: int,
+    timed: bool,
 ) -> Iterator[Chunk]:
     """Yield the items of several files: merged by time for a stream, file by file for a graph."""
 
@@ -125,7 +148,9 @@ def _chunks_of_files(
         return read(encoder, number, path, most)
 
     def probe(number: int, path: str, most: int) -> Iterator[Chunk]:
-        stamps_only = Encoder(encoder.name, TermDictionary(), wanted=Wanted(frozenset()))
+        probing = encoder.reading.probing()
+        nothing = Wanted(frozenset())
+        stamps_only = Encoder(encoder.name, TermDictionary(), wanted=nothing, reading=probing)
         return read(stamps_only, number, path, most)
 
     def read(encoder: Encoder, number: int, path: str, most: int) -> Iterator[Chunk]:
@@ -147,6 +172,7 @@ def read_graph(
     scope: str = "",
     strict: bool = False,
     quoted: bool = True,
+    reading: Reading | None = None,
 ) -> tuple[Batch, list[Reject]]:
     """Return the distinct triples of a static graph, valid over all time, and its rejects.
 
@@ -156,12 +182,13 @@ def read_graph(
     >>> len(batch), rejects
     (1, [])
     """
-    encoder = Encoder(name, terms, scope, None, strict)
-    if not quoted:
-        with _without_content(name):
-            batch, rejects = _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, False))
-        return batch, list(map(_unquoted, rejects))
-    return _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, timed=False))
+    encoder = Encoder(name, terms, scope, None, strict, reading=reading)
+    with naming(lambda: f"reading {name}"):
+        if not quoted:
+            with _without_content(name):
+                batch, rejects = _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, False))
+            return batch, list(map(_unquoted, rejects))
+        return _distinct_and_rejects(_chunks(source, encoder, CHUNK_SIZE, timed=False))
 
 
 @contextmanager
@@ -169,6 +196,8 @@ def _without_content(name: str) -> Iterator[None]:
     """Replace errors that may quote a source; those of the file system do not."""
     try:
         yield
+    except LimitExceeded:
+        raise
     except Rejected as error:
         raise Rejected(_unquoted(error.reject)) from None
     except Exception as error:
@@ -190,6 +219,7 @@ def _distinct_and_rejects(chunks: Iterable[Chunk]) -> tuple[Batch, list[Reject]]
     columns: list[tuple[IntArray, IntArray, IntArray]] = []
     rejects: list[Reject] = []
     for chunk in chunks:
+        check_memory(len(chunk), len(TRIPLE))
         columns.append((chunk.s, chunk.p, chunk.o))
         rejects += chunk.rejects
     s, p, o = map(np.concatenate, zip(*columns, strict=True)) if columns else ([_NO_IDS] * 3)

@@ -39,6 +39,8 @@ class Reject(NamedTuple):
     unit: str = "item"
     late: bool = False
     """Whether it arrived below the watermark; else it could not be read or stamped."""
+    lateness: int = 0
+    """If it is late: the least `max_delay` with which it would not have been, in milliseconds."""
 
     def __str__(self) -> str:
         place = f"{self.source}, {self.unit} {self.position}"
@@ -178,13 +180,19 @@ class Chunk:
 
     def parts(self, size: int) -> Iterator[Chunk]:
         """Yield the chunk in parts of at most `size` stamps."""
-        count = len(self.stamps)
+        count, further = len(self.stamps), self.retained_ids
         if count <= size:
             yield self
             return
+
+        def behind() -> Iterator[IntArray]:
+            yield from (self.s, self.p, self.o)
+            if further is not None:
+                yield from further()
+
         for at in range(0, count, size):
             part = self.part(at, min(at + size, count))
-            part.retained_ids = None if at + size >= count else lambda: (self.s, self.p, self.o)
+            part.retained_ids = further if at + size >= count else behind
             yield part
 
     def part(self, first: int, after: int) -> Chunk:

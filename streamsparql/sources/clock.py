@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import Sorter
+
+STEP_ROWS = 65_536
+"""The number of rows, more or less, of the steps in which rows are processed that were retained."""
 
 
 class StreamClock:
@@ -119,5 +124,13 @@ def interleave(
         if watermark > before or len(sorter.rejects) > rejects:
             before = watermark
             yield InputStep({n: s.release(watermark) for n, s in sorters.items()}, watermark)
-    if before < INFINITY:
-        yield InputStep({n: s.release(INFINITY) for n, s in sorters.items()}, INFINITY)
+    for bound in _bounds(sorters) if before < INFINITY else ():
+        yield InputStep({n: s.release(bound) for n, s in sorters.items()}, bound)
+
+
+def _bounds(sorters: Mapping[str, Sorter]) -> Iterator[int]:
+    """Yield instants that divide the rows that are left into steps; the last is INFINITY."""
+    if sum(map(len, sorters.values())) > STEP_ROWS:
+        stamps = np.sort(np.concatenate([sorter.stamps() for sorter in sorters.values()]))
+        yield from np.unique(stamps[STEP_ROWS::STEP_ROWS]).tolist()
+    yield INFINITY

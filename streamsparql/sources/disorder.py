@@ -37,12 +37,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamsparql.algebra.inputs import MAX_JUMP
+from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.kernels.occurrences import since_of
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import Heap
 from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected
+from streamsparql.text.numbers import lag
+
+WHOLE_INPUT = INFINITY // 2
+"""The `max_delay` of a sorter that retains all items until the input ends."""
+MAX_SORTED = 20_000_000
+"""The number of items that such a sorter retains at most: about 3 GB."""
 
 _MAX_QUARANTINED = 16
 _SMALL = 8
@@ -79,6 +86,7 @@ class Sorter:
         strict: bool = False,
         max_jump: int | None = MAX_JUMP,
         events: bool = False,
+        most: int | None = None,
     ) -> None:
         self.name = name
         self.max_delay = max_delay
@@ -89,6 +97,10 @@ class Sorter:
         """Rejected and late items, in the order of the decisions on them."""
         self.late = 0
         """The number of late items."""
+        self.needed_delay = 0
+        """The least `max_delay` with which none of the late items would have been late."""
+        self._most = most
+        """The number of rows that may be retained; None for any."""
         self._ids_of_source: Callable[[], Iterable[IntArray]] | None = None
         self.read = 0
         """The number of items that were read, with those that are quarantined."""
@@ -154,6 +166,21 @@ class Sorter:
         released = batch.over(batch.start, batch.start + 1)
         return released.with_columns({SINCE: since_of(batch.end)}) if self.events else released
 
+    def pending(self, until: int) -> Batch:
+        """Return the rows that `advance` and `release` would return, without removing them.
+
+        Quarantined rows are among them if they are stamped `until` or before.
+        """
+        quarantined = [item.row for item in self._quarantine[::-1] if item.row is not None]
+        rows = Batch.concat([self._heap.rows(), *quarantined], TRIPLE).ordered()
+        rows = rows.where(rows.start <= until)
+        return rows.over(rows.start, rows.start + 1)
+
+    @property
+    def first_quarantined(self) -> int:
+        """The least stamp in quarantine; INFINITY if it is empty."""
+        return self._quarantine[-1].stamp if self._quarantine else INFINITY
+
     def advance(self, t: int) -> None:
         """Note that no item stamped before `t` follows; INFINITY: the input has ended."""
         self._floor = max(self._floor, t)
@@ -170,6 +197,19 @@ class Sorter:
             self._reject(reject)
         if len(chunk.stamps) and not self._accept_sorted(chunk):
             _Pass(self, chunk).run()
+        if self._most is not None and len(self._heap) > self._most:
+            raise SourceError(
+                f"{self.name}: more than {self._most:,} items are too many to sort in memory; pass"
+                " a max_delay, or sort the files once with streamsparql prepare"
+            )
+
+    def stamps(self) -> IntArray:
+        """Return the stamps of the rows that are retained, in order.
+
+        The rows become one run, so that releases after this are slices of it.
+        """
+        self._heap.push(self._heap.release(INFINITY))
+        return np.concatenate([rows.start for rows in self._heap.runs()] or [_NO_STAMPS])
 
     def _accept_sorted(self, chunk: Chunk) -> bool:
         """Accept a chunk that is in order and in time, without inspecting single items."""
@@ -189,12 +229,12 @@ class Sorter:
         if item.row is not None:
             self._heap.push(item.row)
 
-    def _reject(self, reject: Reject, late: bool = False) -> None:
-        if late:
+    def _reject(self, reject: Reject) -> None:
+        if reject.late:
             self.late += 1
+            self.needed_delay = max(self.needed_delay, reject.lateness)
         else:
             self._rejected += 1
-        reject = reject._replace(late=late)
         if self.strict:
             raise Rejected(reject)
         self.rejects.append(reject)
@@ -245,8 +285,7 @@ class _Pass:
             elif len(jumps) and jumps[-1] == after - 1:
                 after -= 1  # if all items keep their bound, the next item confirms each jump
         for k in np.flatnonzero(~in_time[:after]).tolist():
-            bound = max(int(earlier[k]) - sorter.max_delay, sorter._floor)
-            self._late(first + k, bound)
+            self._late(first + k, int(earlier[k]))
         if after:
             self._accepted[first : first + after] = in_time[:after]
             accepted = stamps[:after][in_time[:after]]
@@ -263,7 +302,7 @@ class _Pass:
         """Decide on one item, and on the quarantined ones, by the rules at the head of the file."""
         sorter, stamp = self._sorter, int(self._stamps[k])
         if stamp < sorter.watermark:
-            self._late(k, sorter.watermark)
+            self._late(k, sorter.seen)
             return
         reach = sorter._reach
         jumps = reach is not None and (self._sorter._time < 0 or stamp > self._sorter._time + reach)
@@ -298,13 +337,18 @@ class _Pass:
             elif item.row is not None and item.reject is not None:
                 self._sorter._reject(item.reject._replace(reason=reason))
 
-    def _late(self, k: int, bound: int) -> None:
-        self._reject(k, f"late by {bound - int(self._stamps[k])} ms", late=True)
+    def _late(self, k: int, time: int) -> None:
+        """Reject an item that arrives when the stream's time is `time`."""
+        sorter, stamp = self._sorter, int(self._stamps[k])
+        bound = max(time - sorter.max_delay, sorter._floor)
+        lateness = 0 if sorter._floor else time - stamp  # no delay helps against `advance`
+        self._reject(k, f"late by {lag(bound - stamp)}", True, lateness)
 
-    def _reject(self, k: int, reason: str, late: bool = False) -> None:
+    def _reject(self, k: int, reason: str, late: bool = False, lateness: int = 0) -> None:
         """Reject an item of this chunk, if it has a row."""
         if self._row_at(k) is not None:
-            self._sorter._reject(self._chunk.reject(k, reason, self._sorter.name), late)
+            reject = self._chunk.reject(k, reason, self._sorter.name)
+            self._sorter._reject(reject._replace(late=late, lateness=lateness))
 
     # -- rows -----------------------------------------------------------------------------------
 
@@ -326,6 +370,9 @@ class _Pass:
         kept = self._chunk.kept
         accepted = self._accepted if kept is None else self._accepted[kept]
         self._sorter._heap.push(_rows(self._chunk).where(accepted))
+
+
+_NO_STAMPS: IntArray = np.empty(0, np.int64)
 
 
 def _rows(chunk: Chunk) -> Batch:

@@ -23,8 +23,14 @@ from streamsparql.physical.dictionary.term_dictionary import (
     TermDictionary,
 )
 from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, Wanted, printable
-from streamsparql.sources.stamps import ParsedStamps
-from streamsparql.sources.term_texts import ntriples_texts
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.stamps import ParsedStamps, StampReader
+from streamsparql.sources.term_texts import (
+    ntriples_texts,
+    object_text,
+    resource_text,
+    value_texts,
+)
 
 
 class Field:
@@ -41,6 +47,10 @@ class Field:
 
     def __iter__(self) -> Iterator[Any]:
         return map(itemgetter(self.place), self.tuples)
+
+    def at(self, k: int) -> Any:
+        """Return the value of one tuple."""
+        return self.tuples[k][self.place]
 
     def __getitem__(self, rows: slice) -> list[Any]:
         return list(map(itemgetter(self.place), self.tuples[rows]))
@@ -69,6 +79,7 @@ class Encoder:
         unit: str = "item",
         first: int = 1,
         failures: list[BaseException] | None = None,
+        reading: Reading | None = None,
     ) -> None:
         self.name = self.stream = name
         """The name in messages: the path of a file, while `stream` names the stream or graph."""
@@ -84,12 +95,25 @@ class Encoder:
         self.wanted = wanted
         self.strict = strict
         self._failures = failures
+        self.reading = reading or Reading()
+        """How the timestamps are read, and a log of the cells that have no value."""
+
+    @property
+    def stamps(self) -> StampReader:
+        """The reader of timestamps."""
+        return self.reading.stamps
 
     def until_failure(self, items: Iterable[Item]) -> Iterable[Item]:
         """Return items that end where their source raises, if its exceptions are collected."""
         if self._failures is None or isinstance(items, list | tuple):
             return items
         return _until_failure(items, self._failures)
+
+    def of_all(self) -> Encoder:
+        """Return an encoder that encodes all triples, whatever the query reads."""
+        encoder = copy(self)
+        encoder.wanted = None
+        return encoder
 
     def with_unit(self, unit: str, name: str | None = None, scope: str = "") -> Encoder:
         """Return an encoder of a file of this name, whose positions count this unit."""
@@ -140,24 +164,24 @@ class Encoder:
     ) -> tuple[tuple[IntArray, IntArray, IntArray], IntArray | None, dict[int, str]]:
         """Encode the wanted, valid triples; return also their places, and reasons for the rest."""
         s, p, o = triples
-        ids = self.encode(p)
+        ids = self.encode(p, "predicate")
         iris = self.terms.sorts(ids) == IRI_SORT
         why: dict[int, str] = {}
         if not iris.all():
-            why = {int(k): _predicate_reason(ids[k]) for k in np.flatnonzero(~iris)}
+            why = {int(k): _predicate_reason(ids[k], p, k) for k in np.flatnonzero(~iris)}
         take = iris if self.wanted is None else iris & self.wanted.mask(ids)
         if untimed:
             take[list(untimed)] = False
         kept = None if take.all() else np.flatnonzero(take)
         if kept is not None:
             (s, o), ids = _at_places(s, o, kept), ids[kept]
-        subjects, objects = self.encode(s), self.encode(o)
+        subjects, objects = self.encode(s, "subject"), self.encode(o, "object")
         sorts = self.terms.sorts(subjects)
         good = (sorts != UNBOUND_SORT) & (sorts != LITERAL_SORT) & (objects != UNBOUND_SORT)
         if not good.all():
             places = np.arange(len(good)) if kept is None else kept
             for k in np.flatnonzero(~good):
-                why[int(places[k])] = _term_reason(int(sorts[k]))
+                why[int(places[k])] = _term_reason(int(sorts[k]), s, o, k)
             kept = places[good]
             subjects, ids, objects = subjects[good], ids[good], objects[good]
         return (subjects, ids, objects), kept, why
@@ -166,16 +190,31 @@ class Encoder:
         """Return whether the query reads a place of the triples: `s`, `p` or `o`."""
         return self.wanted is None or place in self.wanted.places
 
-    def encode(self, texts: TextColumn) -> IntArray:
-        """Return the ids of terms; 0 for a text that is not a term."""
+    def encode(self, texts: TextColumn, place: str) -> IntArray:
+        """Return the ids of terms in a place of triples; 0 for a text that is not a term."""
         if isinstance(texts, pa.Array):
             if not isinstance(texts, pa.DictionaryArray):
                 texts = texts.cast(pa.string())
             return self.terms.encode(texts, self.scope)
+        if isinstance(texts, Field):
+            return self._encode_values(texts, place)
+        return self.terms.encode(texts, self.scope)
+
+    def _encode_values(self, values: Field, place: str) -> IntArray:
+        """Return the ids of terms and of plain values (term_texts.py); 0 for any other value."""
+        known = _number_ids(values, self.terms) if place == "object" else None
+        if known is not None:
+            return known
+        write = value_texts if place == "object" else ntriples_texts
         try:
-            return self.terms.encode(texts, self.scope, ntriples_texts)
+            ids = self.terms.encode(values, self.scope, write)
         except TypeError:  # some values are not hashable, so they are not terms
-            return self.terms.encode(ntriples_texts(list(texts)), self.scope)
+            ids = self.terms.encode(write(list(values)), self.scope)
+        wrong = np.flatnonzero(ids == 0).tolist()
+        plain = {k: text for k in wrong if (text := _plain_text(values.at(k), place))}
+        if plain:
+            ids[list(plain)] = self.terms.encode([*plain.values()], self.scope)
+        return ids
 
     def reject(self, position: int, reason: str, item: object) -> Reject:
         """Return a reject for an item of this source."""
@@ -225,16 +264,54 @@ def event_stamps(since: ParsedStamps, stamps: ParsedStamps) -> ParsedStamps:
     return ends, why
 
 
-def _predicate_reason(identifier: int) -> str:
+def _number_ids(values: Field, terms: TermDictionary) -> IntArray | None:
+    """Return the ids of objects that are all Python integers, or all floats; None for others."""
+    kind = type(values.at(0)) if len(values) else None
+    if kind not in (int, float) or set(map(type, values)) != {kind}:
+        return None
+    try:
+        if kind is int:
+            return terms.of_integers(np.fromiter(values, np.int64, len(values)))
+        return terms.of_doubles(np.fromiter(values, np.float64, len(values)))
+    except OverflowError:  # beyond 64 bits
+        return None
+
+
+def _plain_text(value: Any, place: str) -> str:
+    """Return a value as a term by the rules for plain values; "" for other values."""
+    try:
+        return _text_of(value, place)
+    except ValueError:
+        return ""
+
+
+def _predicate_reason(identifier: int, column: TextColumn, k: Any) -> str:
     if identifier == UNBOUND_SORT:
-        return _NOT_A_TERM.format("predicate")
+        return _reason("predicate", column, k)
     return "the predicate is not an IRI"
 
 
-def _term_reason(sort: int) -> str:
+def _term_reason(sort: int, subjects: TextColumn, objects: TextColumn, k: Any) -> str:
     if sort == LITERAL_SORT:
         return "the subject is a literal"
-    return _NOT_A_TERM.format("subject" if sort == UNBOUND_SORT else "object")
+    if sort == UNBOUND_SORT:
+        return _reason("subject", subjects, k)
+    return _reason("object", objects, k)
+
+
+def _reason(place: str, column: TextColumn, k: Any) -> str:
+    """Return the reason why an entry of a column is not a term."""
+    if isinstance(column, Field):
+        try:
+            _text_of(column.at(k), place)
+        except ValueError as error:
+            return str(error)
+    return _NOT_A_TERM.format(place)
+
+
+def _text_of(value: Any, place: str) -> str:
+    """Return a value as a term by the rules for plain values; raise ValueError otherwise."""
+    return object_text(value) if place == "object" else resource_text(value, place)
 
 
 def _at_places(

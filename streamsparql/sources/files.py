@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from streamsparql.sources.compression import Gzip, Zstandard
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.json_lines import json_chunks
 from streamsparql.sources.lines import AvailableReader, truncation
+from streamsparql.sources.messages import message_chunks
 from streamsparql.sources.paths import extension_of, is_compressed, path_of
 from streamsparql.sources.quads import line_chunks
 from streamsparql.sources.rdf import SYNTAXES, graph_chunks, trig_chunks
@@ -51,7 +53,11 @@ def file_chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterat
     """Yield the items of a file: of a stream if `timed`, else of a static graph."""
     with open_source(source, encoder.name) as (file, kind):
         encoder = encoder.with_unit(POSITION_UNITS.get(kind, "statement"), file_name_of(source))
-        yield from _chunks(file, kind, encoder, size, timed)
+        if timed and encoder.reading.predicate is not None and kind not in ("trig", "nq"):
+            untimed = partial(_chunks, file, kind, size=size, timed=False)
+            yield from message_chunks(untimed, encoder, size)
+        else:
+            yield from _chunks(file, kind, encoder, size, timed)
         yield from encoder.remaining()
 
 
@@ -85,6 +91,8 @@ def _chunks(
         case "parquet":
             batches = parquet_batches(seekable(file, encoder), encoder, size, timed)
             return chunks_of_batches(batches, encoder, size, timed)
+        case "nq" if timed and encoder.reading.predicate is not None:
+            return trig_chunks(file, encoder, size, "nq")
         case "nq" if timed:
             return line_chunks(file, encoder, size, timed=True)
         case "nt" | "nq" if not timed:
@@ -121,6 +129,8 @@ def open_source(source: Any, name: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _open_source(source: Any, name: str) -> tuple[IO[bytes], str]:
+    if getattr(source, "closed", False):
+        raise SourceError(f"{file_name_of(source) or name}: the file is closed")
     if isinstance(source, str) and source == "-":
         return _by_content(sys.stdin.buffer, "standard input")
     if isinstance(source, str | os.PathLike):

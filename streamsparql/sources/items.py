@@ -18,7 +18,7 @@ import numpy as np
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder, Field
-from streamsparql.sources.stamps import ParsedStamps, stamps_of_values
+from streamsparql.sources.stamps import ParsedStamps
 
 _FORMS = "expected (s, p, o, t), ((s, p, o), t) or ((s, p, o), start, end)"
 
@@ -48,12 +48,12 @@ def chunk_of_items(items: Sequence[Any], encoder: Encoder, first: int = 1) -> Ch
     width = _width(items)
     positions = np.arange(first, first + len(items))
     if width == 4:
-        times = [stamps_of_values(_field(items, 3))]
+        times = [encoder.stamps.of_values(_field(items, 3))]
         return _chunk(items, times, positions, items, encoder)
     if width in (2, 3):
         triples = _field(items, 0)
         if _width(triples) == 3:
-            times = [stamps_of_values(_field(items, k)) for k in range(1, width)]
+            times = [encoder.stamps.of_values(_field(items, k)) for k in range(1, width)]
             return _chunk(triples, times, positions, items, encoder)
     return _one_by_one(items, encoder, first)
 
@@ -98,7 +98,7 @@ def _one_by_one(items: Sequence[Any], encoder: Encoder, first: int) -> Chunk:
             rows.append(row)
             places.append(k)
     events = any(len(row) == 5 for row in rows)
-    times = [stamps_of_values(_field(rows, k)) for k in ((3, -1) if events else (3,))]
+    times = [encoder.stamps.of_values(_field(rows, k)) for k in ((3, -1) if events else (3,))]
     positions = np.array(places, np.int64) + first
     return _chunk(rows, times, positions, [items[k] for k in places], encoder, rejects)
 

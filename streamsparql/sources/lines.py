@@ -27,6 +27,8 @@ _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 LONGEST = 1 << 26
 """The maximal length of a line, or of a quoted value of CSV, in bytes; more counts as unclosed."""
 _SHOWN = 100
+_PIPE = 1 << 18
+"""The number of bytes that are requested from a pipe, whose buffer usually has fewer."""
 
 
 class Truncated(Exception):
@@ -53,7 +55,7 @@ def line_blocks(
     >>> list(line_blocks(io.BytesIO(b"one\\ntwo\\r\\nthr"), Encoder("file", TermDictionary()), 6))
     [(1, b'one\\n'), (2, b'two\\n'), (3, b'thr')]
     """
-    line, unfinished, length, skipping = 1, list[bytes](), 0, False
+    line, unfinished, skipping = 1, bytearray(), False  # it may arrive in many tiny pieces
     try:
         for data in _data(file, encoder, size, quoted):
             if skipping:
@@ -63,27 +65,27 @@ def line_blocks(
                     continue
             cut = max(data.rfind(b"\n"), data.rfind(b"\r") if quoted else -1) + 1
             if cut:
-                whole = b"".join([*unfinished, data[:cut]])
+                whole = bytes(unfinished) + data[:cut] if unfinished else data[:cut]
                 yield line, whole
                 line += _count_line_ends(whole, quoted)
-                unfinished, length = [], 0
-            if cut < len(data):
-                unfinished.append(data[cut:])
-                length += len(data) - cut
-            if length > LONGEST:
+                unfinished = bytearray()
+            unfinished += data[cut:]
+            if len(unfinished) > LONGEST:
                 encoder.pending.append(_reject(encoder, line, "the line is too long", unfinished))
-                unfinished, length, skipping, line = [], 0, True, line + 1
+                unfinished, skipping, line = bytearray(), True, line + 1
     except Truncated as error:
         reason = f"the file is truncated or damaged: {error}"
         encoder.pending.append(_reject(encoder, line, reason, unfinished))
     else:
         if unfinished:
-            yield line, b"".join(unfinished)
+            yield line, bytes(unfinished)
 
 
 def _data(file: IO[bytes], encoder: Encoder, size: int, quoted: bool) -> Iterator[bytes]:
     """Yield the bytes as they arrive, without a byte order mark; no CRLF is split."""
     read = AvailableReader(file).read
+    if is_pipe(file):  # Python allocates as many bytes as are requested
+        size = min(size, _PIPE)
     first, pending = True, b""
     while True:
         try:
@@ -141,9 +143,9 @@ def _count_line_ends(data: bytes, quoted: bool) -> int:
     return ends + data.count(b"\r") - data.count(b"\r\n") if quoted else ends
 
 
-def _reject(encoder: Encoder, line: int, reason: str, unfinished: list[bytes]) -> Reject:
+def _reject(encoder: Encoder, line: int, reason: str, unfinished: bytearray) -> Reject:
     """Return a reject for a line that is incomplete."""
-    shown = b"".join(unfinished)[:_SHOWN] or None
+    shown = bytes(unfinished[:_SHOWN]) or None
     return encoder.with_unit("line").reject(line, reason, shown)
 
 

@@ -18,14 +18,17 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any
 
 from streamsparql.algebra import filter as conditions
 from streamsparql.algebra import graph, join, shape
+from streamsparql.algebra.expressions import Call, Volatile
 from streamsparql.algebra.match import TriplePattern
+from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
@@ -57,9 +60,13 @@ class Mapped:
     """A source: a table, and the mapping of its rows to triples. `mapped` returns it."""
 
     source: Any
-    mapping: str = field(repr=False)
-    header: bool = True
+    mapping: str | None = field(repr=False)
+    """The text of the CONSTRUCT; None if it is guessed from the first rows that are read."""
+    header: bool | None = True
+    """Whether the first line of CSV has the columns; None: detected."""
     delimiter: str | None = None
+    namespace: str | None = field(default=None, repr=False)
+    """The namespace of the predicates of a mapping that is guessed."""
     now: int = field(default_factory=lambda: time.time_ns() // 1_000_000, repr=False)
     """The value of NOW(), in milliseconds: when the source was created."""
     reading: int = field(default=0, repr=False)
@@ -76,18 +83,21 @@ class Mapped:
 
 def mapped(
     source: Any,
-    mapping: str | os.PathLike[str],
+    mapping: str | os.PathLike[str] | None = None,
     *,
-    header: bool = True,
+    header: bool | None = None,
     delimiter: str | None = None,
+    namespace: str | None = None,
 ) -> Mapped:
     """Return a source of triples, which a SPARQL CONSTRUCT produces from a table.
 
     `source` is a path, an open file or "-" of CSV, TSV, JSON lines or Parquet, compressed or not, a
-    folder or a list of such files, or a table that implements Arrow's protocol. `mapping` is the
-    text of the CONSTRUCT, or the path of a file that contains it and ends in `.rq`. Without a
-    `header` the columns of CSV are ?a, ?b, ?c and so on. `delimiter` separates the values of CSV;
-    by default it is detected from the first line.
+    folder or a list of such files, a table that implements Arrow's protocol, or an iterable of
+    records: dicts, or texts of JSON objects. `mapping` is the text of the CONSTRUCT, or the path of
+    a file that contains it and ends in `.rq`. Without it, the mapping is guessed from the first
+    rows: one node per row, and a predicate per column, in `namespace` or one of the file's name.
+    Without a `header` the columns of CSV are ?a, ?b, ?c and so on. `delimiter` separates the values
+    of CSV; by default it is detected from the first line.
 
     The value of ?timestamp or ?t, a column or bound by the mapping, is the timestamp of a row's
     triples; with ?start and ?end they are events. ?ROWNUM, ?STREAM and ?FILE are bound, too.
@@ -104,6 +114,16 @@ def mapped(
     """
     if isinstance(source, Mapped):
         raise SourceError("the source of a mapping must be a table, not a mapping")
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii()):
+        raise SourceError(
+            f"a delimiter must be one ASCII character, such as ; or a tab, not {delimiter!r}"
+        )
+    if mapping is None:
+        return _guessed(Mapped(source, None, header, delimiter, namespace))
+    if namespace is not None:
+        raise SourceError(
+            "namespace applies to a mapping that is guessed, not to one that is passed"
+        )
     text = os.fspath(mapping)
     if text.endswith(".rq") and "{" not in text:
         try:
@@ -111,14 +131,18 @@ def mapped(
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             raise SourceError(f"the mapping {text} cannot be read: {error}") from error
-    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii()):
-        raise SourceError(
-            f"a delimiter must be one ASCII character, such as ; or a tab, not {delimiter!r}"
-        )
     _check_mapping(text)
-    return Mapped(source, text, header, delimiter)
+    return Mapped(source, text, header is not False, delimiter)
 
 
+def _guessed(table: Mapped) -> Mapped:
+    """Return a table with the mapping that its first rows show, if they can be read twice."""
+    from streamsparql.sources.mapped_tables import guessed_table
+
+    return guessed_table(table)
+
+
+@lru_cache(maxsize=64)  # batches of records are mapped one by one
 def _check_mapping(text: str) -> None:
     """Raise an error for a text that is not a mapping of any table."""
     translation = translate(text, "streaming")
@@ -179,7 +203,13 @@ def variable_of_column(name: str) -> str:
     >>> variable_of_column("wind speed (m/s)"), variable_of_column("?x")
     ('wind_speed__m_s_', 'x')
     """
-    return re.sub(r"\W", "_", name.strip().lstrip("?$"))
+    return _NOT_IN_VARIABLES.sub("_", name.strip().lstrip("?$"))
+
+
+_NOT_IN_VARIABLES = re.compile(
+    "[^A-Za-z0-9_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u2070-\u218f"
+    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff]"
+)
 
 
 class UnknownColumn(SourceError):
@@ -203,6 +233,10 @@ class CompiledMapping:
     """The variables of the timestamps: one, or start and end; empty for a graph."""
     repeats: bool
     """Whether two triples of the template may be equal."""
+    texts: tuple[str, ...]
+    """The variables of the columns whose text it reads, as an argument of a string function."""
+    prefixes: Mapping[str, str]
+    """The prefixes that its text declares."""
 
 
 def _repeats(template: Sequence[TriplePattern]) -> bool:
@@ -215,11 +249,17 @@ def _repeats(template: Sequence[TriplePattern]) -> bool:
 
 
 def compile_mapping(
-    text: str, columns: Sequence[str], table: str, timed: bool, more: bool = False
+    text: str,
+    columns: Sequence[str],
+    table: str,
+    timed: bool,
+    more: bool = False,
+    stamp: str | None = None,
 ) -> CompiledMapping:
     """Compile a mapping over these columns, which are passed by their variables.
 
-    If there may be `more` columns, each variable that the mapping does not bind is one.
+    If there may be `more` columns, each variable that the mapping does not bind is one. `stamp` is
+    the variable of the timestamps; by default it is found by its name.
 
     >>> text = "CONSTRUCT { ?x <p> ?t } { BIND(IRI(?x1) AS ?x) }"
     >>> compile_mapping(text, ["x1", "t", "u"], "a.csv", True).used
@@ -228,8 +268,19 @@ def compile_mapping(
     Traceback (most recent call last):
     streamsparql.sources.mapping.UnknownColumn: a: unknown column ?y in the mapping; it has ?x ?t
     """
-    mentioned = set(_VARIABLE.findall(text))
-    used = [v for v in columns if v in mentioned or (timed and v.lower() in _NAMED)]
+    try:
+        return _compiled(text, tuple(columns), timed, more, stamp if timed else None)
+    except SourceError as error:
+        raise type(error)(f"{table}: {error}") from error.__cause__
+
+
+@lru_cache(maxsize=64)  # an open query compiles it for each batch of records
+def _compiled(
+    text: str, columns: tuple[str, ...], timed: bool, more: bool, stamp: str | None
+) -> CompiledMapping:
+    mentioned = set(_VARIABLE.findall(text)) | ({stamp} if stamp else set())
+    by_name = timed and stamp is None
+    used = [v for v in columns if v in mentioned or (by_name and v.lower() in _NAMED)]
     extra = [v for v in (ROWNUM, STREAM, FILE) if v in mentioned and v not in columns]
     variables = [*used, *extra, ROW_VARIABLE, TABLE_VARIABLE]
     start = parse(text).where
@@ -238,11 +289,12 @@ def compile_mapping(
     names = " ".join(f"?{v}" for v in variables)
     cells = " ".join("UNDEF" for _ in variables)
     try:
-        plan = translate(
+        translation = translate(
             f"{text[:at]} VALUES ({names}) {{ ({cells}) }} {text[at:]}", "streaming"
-        ).plan
+        )
     except QueryError as error:
-        raise SourceError(f"{table}: error in its mapping: {error.message}") from error
+        raise SourceError(f"error in its mapping: {error.message}") from error
+    plan = translation.plan
     assert isinstance(plan, graph.Construct)
     marker = next(
         node
@@ -250,25 +302,98 @@ def compile_mapping(
         if isinstance(node, shape.Table) and Variable(ROW_VARIABLE) in node.variables
     )
     unknown = [v for v in dict.fromkeys(_unbound(plan)) if v not in columns]
-    if unknown and more:
-        return compile_mapping(text, [*columns, *unknown], table, timed, more)
-    if unknown:
-        listed = " ".join(f"?{v}" for v in columns) or "no columns"
-        raise UnknownColumn(
-            f"{table}: unknown column ?{unknown[0]} in the mapping; it has {listed}"
-        )
     possible = [v.name for v in scope(plan.input).possible]
-    stamps = _stamp_variables(possible, columns) if timed else ()
+    if stamp and stamp not in possible:
+        unknown.append(stamp)
+    if unknown and more:
+        return _compiled(text, (*columns, *unknown), timed, more, stamp)
+    listed = " ".join(f"?{v}" for v in columns) or "no columns"
+    if unknown:
+        where = "stamp_from" if unknown[0] == stamp else "the mapping"
+        raise UnknownColumn(f"unknown column ?{unknown[0]} in {where}; it has {listed}")
+    if stamp:
+        stamps: tuple[str, ...] = (stamp,)
+    else:
+        stamps = _stamp_variables(possible, columns) if timed else ()
     if timed and not stamps and more and "timestamp" not in columns:
-        return compile_mapping(text, [*columns, "timestamp"], table, timed, more)
+        return _compiled(text, (*columns, "timestamp"), timed, more, stamp)
     if timed and not stamps:
         raise SourceError(
-            f"{table}: missing timestamp in the mapping; BIND ?timestamp, or ?start and ?end"
+            "missing timestamp in the mapping; BIND ?timestamp, or ?start and ?end, or name a"
+            f" column with stamp_from (--stamp-from); it has {listed}"
         )
-    repeats = _repeats(plan.template)
-    return CompiledMapping(
-        plan.input, marker, plan.template, tuple(used), tuple(extra), stamps, repeats
+    texts = _text_arguments(plan, used)
+    table = shape.Table(
+        (*marker.variables, *map(text_variable, texts)), ((None,) * (len(variables) + len(texts)),)
     )
+    plan = plan.fold(partial(_with_texts, frozenset(texts), marker, table))
+    assert isinstance(plan, graph.Construct)
+    return CompiledMapping(
+        plan.input,
+        table,
+        plan.template,
+        tuple(used),
+        tuple(extra),
+        stamps,
+        _repeats(plan.template),
+        tuple(texts),
+        translation.names.prefixes,
+    )
+
+
+def text_variable(column: str) -> Variable:
+    """Return the variable of the texts of a column's cells; no query can name it.
+
+    >>> text_variable("x")
+    ?x (text)
+    """
+    return Variable(f"{column}{TEXT}")
+
+
+TEXT = " (text)"
+"""What the names of variables of texts end in."""
+
+_STRING_ARGUMENTS = {
+    **dict.fromkeys(("IRI", "URI", "STR", "STRDT", "STRLANG", "STRLEN", "SUBSTR", "REPLACE"), 1),
+    **dict.fromkeys(("UCASE", "LCASE", "ENCODE_FOR_URI", "REGEX", "BNODE"), 1),
+    **dict.fromkeys(("MD5", "SHA1", "SHA256", "SHA384", "SHA512"), 1),
+    **dict.fromkeys(("CONTAINS", "STRSTARTS", "STRENDS", "STRBEFORE", "STRAFTER"), 2),
+    "CONCAT": None,
+}
+"""How many of a function's arguments, from the first on, are strings; None: all of them."""
+
+
+def _strings_of(node: Node) -> tuple[Node, ...]:
+    """Return the arguments of a function that are strings."""
+    if isinstance(node, Call | Volatile) and isinstance(node.function, str):
+        return node.args[: _STRING_ARGUMENTS.get(node.function, 0)]
+    return ()
+
+
+def _text_arguments(plan: Plan, columns: Sequence[str]) -> list[str]:
+    """Return the columns that are arguments of string functions."""
+    arguments = (arg for node in plan.walk() for arg in _strings_of(node))
+    names = {arg.name for arg in arguments if isinstance(arg, Variable)}
+    return [name for name in columns if name in names]
+
+
+def _with_texts(
+    columns: frozenset[str], marker: Plan, table: Plan, node: Node, parts: list[Node]
+) -> Node:
+    """Return a node over its new parts: a string function reads the text of a column's cells."""
+    if node == marker:
+        return table
+    if not parts:
+        return node
+    strings = len(_strings_of(node))
+    if strings:
+        parts = [
+            text_variable(part.name)
+            if k < strings and isinstance(part, Variable) and part.name in columns
+            else part
+            for k, part in enumerate(parts)
+        ]
+    return node if tuple(parts) == node.parts() else node.with_parts(tuple(parts))
 
 
 def _unbound(plan: Plan) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,24 +16,13 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, BlankNode, Literal, Term
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.errors import SourceError
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.batch import UNBOUND, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import IRI_SORT, LITERAL_SORT, UNBOUND_SORT
-from streamsparql.physical.lowering.lower import Catalog, lower
-from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.operators.access import Always
-from streamsparql.physical.pipeline import Pipeline
-from streamsparql.sources.cell_terms import column_of, ids_of
-from streamsparql.sources.chunk import Chunk, Origin, Reject, printable
+from streamsparql.sources.auto_mapping import Rows, guessed_mapping
+from streamsparql.sources.cell_terms import ids_of, text_ids_of
+from streamsparql.sources.chunk import Chunk, Origin, Reject, Rejected, printable
 from streamsparql.sources.encoder import Encoder, event_stamps
-from streamsparql.sources.files import (
-    KNOWN_EXTENSIONS,
-    POSITION_UNITS,
-    file_name_of,
-    is_file,
-    open_source,
-    seekable,
-)
-from streamsparql.sources.json_lines import objects
+from streamsparql.sources.failed_cells import CellExample, FailedCells
 from streamsparql.sources.mapping import (
     FILE,
     ROW_VARIABLE,
@@ -45,109 +34,29 @@ from streamsparql.sources.mapping import (
     UnknownColumn,
     columns_by_variable,
     compile_mapping,
+    text_variable,
     variable_of_column,
 )
-from streamsparql.sources.paths import extension_of
-from streamsparql.sources.separated import Separated
-from streamsparql.sources.stamps import ParsedStamps, stamps_of_column
-from streamsparql.sources.tables import (
-    arrow_batches,
-    as_texts,
-    beyond_calendar,
-    cell_value,
-    not_utf8,
-    parquet_rows,
-)
-
-_TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")
-
-
-def mapped_chunks(mapped: Mapped, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
-    """Yield the triples of a mapped table, in the order of its rows."""
-    source = mapped.source
-    if is_file(source):
-        with open_source(source, encoder.name) as (file, kind):
-            name = file_name_of(source)
-            if kind not in _TABLE_FORMATS:
-                if extension_of(name or "") in KNOWN_EXTENSIONS:
-                    raise SourceError(f"{name}: a mapping needs a table, not .{kind}")
-                kind = "csv"
-            if kind not in ("csv", "tsv"):
-                _check_no_layout(mapped, name or encoder.name)
-            encoder = encoder.with_unit(POSITION_UNITS[kind], name)
-            maker = TripleMaker(mapped, encoder, timed, name)
-            yield from _triples_of_file(mapped, file, kind, maker, size)
-            yield from encoder.remaining()
-        return
-    batches = arrow_batches(source)
-    if batches is None:
-        kind = type(source).__name__
-        raise SourceError(f"{encoder.name}: a mapping needs a table, not a {kind}")
-    _check_no_layout(mapped, encoder.name)
-    maker = TripleMaker(mapped, encoder.with_unit("row"), timed, None)
-    for batch in encoder.until_failure(batches):
-        yield from maker.rows(batch, size)
-
-
-def _check_no_layout(mapped: Mapped, name: str) -> None:
-    """Raise an error if options of CSV are set for a table in another format."""
-    if not mapped.header or mapped.delimiter is not None:
-        raise SourceError(f"{name} is not CSV; header and delimiter apply to CSV only")
-
-
-def _triples_of_file(
-    mapped: Mapped, file: IO[bytes], kind: str, maker: TripleMaker, size: int
-) -> Iterator[Chunk]:
-    if kind in ("csv", "tsv"):
-        separator = mapped.delimiter or ("\t" if kind == "tsv" else None)
-        maker.header = int(mapped.header)
-        table = Separated(maker.encoder, maker.learn_columns, mapped.header)
-        for rows, places, rejects in table.batches(file, size, separator):
-            yield from maker.parts(rows, places, size, rejects)
-    elif kind == "jsonl":
-        for items, places, rejects in objects(file, maker.encoder, size):
-            if items:
-                maker.learn_keys(items[0], dict.fromkeys(key for item in items for key in item))
-            names = maker.names
-            wrong = {k: why for k, item in enumerate(items) for why in _unusable(item, names)}
-            if wrong:
-                encoder = maker.encoder
-                rejects += [encoder.reject(int(places[k]), wrong[k], items[k]) for k in wrong]
-                good = [k for k in range(len(items)) if k not in wrong]
-                items, places = [items[k] for k in good], places[good]
-            columns = [column_of([item.get(name) for item in items]) for name in names]
-            rows = pa.RecordBatch.from_arrays(columns, names) if names else _no_columns(len(items))
-            yield from maker.parts(rows, places, size, rejects)
-    else:
-        opened_file = seekable(file, maker.encoder)
-        for batch in parquet_rows(opened_file, maker.encoder, maker.learn_columns, size):
-            yield from maker.rows(batch, size)
-
-
-def _unusable(item: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    """Yield the reasons why a JSON object has no term in a column that the mapping reads."""
-    for value in map(item.get, names):
-        if isinstance(value, dict | list):
-            yield "a value that the mapping reads is an object or a list"
-        elif isinstance(value, str) and not value.isascii() and _SURROGATES.search(value):
-            yield "a value that the mapping reads has an unpaired surrogate, which is not Unicode"
-
-
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-def _no_columns(rows: int) -> pa.RecordBatch:
-    """Return a batch of rows of which no column is read."""
-    return pa.RecordBatch.from_arrays([pa.nulls(rows)], [""])
+from streamsparql.sources.mapping_evaluation import FailedRows, evaluate_mapping
+from streamsparql.sources.records import RecordColumns, path_name, rows_of_records
+from streamsparql.sources.stamps import ParsedStamps
+from streamsparql.sources.tables import as_texts, beyond_calendar, cell_value, not_utf8
 
 
 class TripleMaker:
     """An evaluator of a mapping over the rows of one table."""
 
-    def __init__(self, mapped: Mapped, encoder: Encoder, timed: bool, file: str | None) -> None:
+    def __init__(
+        self,
+        mapped: Mapped,
+        encoder: Encoder,
+        timed: bool,
+        file: str | None,
+    ) -> None:
         self.encoder = encoder
         self.header = 0
         """The number of rows before the first one of data."""
+        self._mapped = mapped
         self._text = mapped.mapping
         self._run = Run(date_time_literal(mapped.now))
         path = "" if file is None else os.path.abspath(file)
@@ -157,63 +66,97 @@ class TripleMaker:
         self._timed = timed
         self._extra = _extra_terms(encoder, file)
         self._columns: dict[str, str] = {}
-        self._awaited: set[str] = set()
-        """The variables of columns that may occur in later rows."""
+        """The names of the columns in the table, by variable."""
+        self._records = RecordColumns()
+        self._keys = encoder.reading.cells.keys_of(encoder.stream)
         self._mapping: CompiledMapping | None = None
         self._rows = self._solutions = 0
-        self._position = 1
-
-    @property
-    def known(self) -> bool:
-        """Whether the columns of the table are known."""
-        return self._mapping is not None
-
-    @property
-    def names(self) -> list[str]:
-        """The columns that the mapping reads, by their names in the table."""
-        return [] if self._mapping is None else [self._columns[v] for v in self._mapping.used]
 
     def learn_columns(self, names: Sequence[str]) -> list[str]:
-        """Compile the mapping for the columns of the table; return those that it reads."""
-        table = self.encoder.name
-        self._columns = columns_by_variable(names, table)
+        """Compile the mapping for the columns of the table; return those that it reads.
+
+        A mapping that is guessed from the first rows may read any of them.
+        """
+        self._columns = columns_by_variable(names, self.encoder.name)
+        if self._text is None:
+            return list(names)
+        self._compile()
+        return self._names()
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the mapping is still to be guessed from the first rows."""
+        return self._text is None
+
+    def guess(self, rows: Rows) -> None:
+        """Guess the mapping from the first rows, or records."""
+        self._text = guessed_mapping(self._mapped, rows)
+        if isinstance(rows, pa.RecordBatch):
+            self._columns = self._columns or columns_by_variable(
+                rows.schema.names, self.encoder.name
+            )
+            self._compile()
+
+    def _compile(self, more: bool = False) -> CompiledMapping:
+        """Compile the mapping for the columns that are known; there may be `more`."""
+        assert self._text is not None
+        name, stamp = self.encoder.name, self.encoder.reading.column
+        stamp = None if stamp is None else variable_of_column(stamp)
         try:
-            self._mapping = compile_mapping(self._text, list(self._columns), table, self._timed)
+            self._mapping = compile_mapping(
+                self._text, list(self._columns), name, self._timed, more, stamp
+            )
         except UnknownColumn as error:
             hint = "; if its first row is not a header, pass header=False (--no-header)"
             raise SourceError(f"{error}{hint * bool(self.header)}") from None
-        return self.names
+        return self._mapping
 
-    def learn_keys(self, first: Iterable[str], keys: Iterable[str]) -> None:
-        """Compile the mapping for the first object; note keys that occur in later ones only.
+    def _names(self) -> list[str]:
+        """Return the columns that the mapping reads, by their names in the table."""
+        return [] if self._mapping is None else [self._columns[v] for v in self._mapping.used]
 
-        The very first object determines the timestamps, even if several are read at once.
+    def learn_records(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Compile the mapping for the first record; note paths that occur in later ones only.
+
+        The very first record determines the timestamps, even if several are read at once.
         """
-        if self._mapping is None:
-            table = self.encoder.name
-            self._columns = columns_by_variable(list(first), table)
-            known = list(self._columns)
-            self._mapping = compile_mapping(self._text, known, table, self._timed, True)
-            self._awaited = set(self._mapping.used).difference(known)
-            self._columns.update((variable, variable) for variable in self._awaited)
-        for key in keys if self._awaited else ():
-            variable = variable_of_column(key)
-            if variable in self._awaited:
-                self._columns[variable] = key
-                self._awaited.discard(variable)
+        if self._mapping is None and records:
+            self._records.start(records[0], self.encoder.name)
+            self._columns = {v: path_name(path) for v, path in self._records.paths.items()}
+            used = self._compile(more=True).used
+            self._keys.start(self.encoder.name, used, list(map(str, records[0])))
+        if self._mapping is not None:
+            self._records.learn(records, self._mapping.used)
+            paths = self._records.paths
+            self._keys.found.update(paths)
+            self._columns |= {v: path_name(paths.get(v, (v,))) for v in self._mapping.used}
 
-    def rows(self, batch: pa.RecordBatch, size: int) -> Iterator[Chunk]:
-        """Yield the triples of all rows of a batch of a table."""
-        if not self.known:
-            self.learn_columns(batch.schema.names)
-        positions = np.arange(self._position, self._position + batch.num_rows)
-        self._position += batch.num_rows
-        yield from self.parts(batch, positions, size, [])
+    def records(
+        self,
+        records: Sequence[Mapping[str, Any]],
+        positions: IntArray,
+        size: int,
+        rejects: Sequence[Reject],
+    ) -> Iterator[Chunk]:
+        """Yield the triples of records, in chunks of up to `size` triples."""
+        self.learn_records(records)
+        used = () if self._mapping is None else self._mapping.used
+        rows, wrong = rows_of_records(records, self._records.of(used))
+        if wrong:
+            unusable = [
+                self.encoder.reject(int(positions[k]), why, records[k]) for k, why in wrong.items()
+            ]
+            rejects = [*rejects, *unusable]
+            good = np.delete(np.arange(len(records)), list(wrong))
+            rows, positions = rows.take(pa.array(good)), positions[good]
+        yield from self.parts(rows, positions, size, rejects)
 
     def parts(
         self, rows: pa.RecordBatch, positions: IntArray, size: int, rejects: Sequence[Reject]
     ) -> Iterator[Chunk]:
         """Yield the triples of a batch of rows, in chunks of up to `size` triples."""
+        if not self._columns and self._text is not None:
+            self.learn_columns(rows.schema.names)
         if self._mapping is None:
             step = max(1, len(positions))
         else:
@@ -253,7 +196,23 @@ class TripleMaker:
             mapping, solutions, row, (since, stamps), positions, item, rejects
         )
         chunk.rows_without_triples = len(positions) - len(wrong) - _count_runs(chunk.positions)
+        if chunk.rows_without_triples:
+            self._log_without_triples(mapping, solutions, positions[row], chunk)
+            self.encoder.reading.cells.unsolved += len(positions) - len(wrong) - _count_runs(row)
         return chunk
+
+    def _log_without_triples(
+        self, mapping: CompiledMapping, solutions: Batch, positions: IntArray, chunk: Chunk
+    ) -> None:
+        """Log which variables of the template are unbound in rows without triples."""
+        fruitless = ~np.isin(positions, chunk.positions)
+        variables = {part for pattern in mapping.template for part in pattern}
+        for variable in variables:
+            if isinstance(variable, Variable):
+                unbound = fruitless & (solutions.column(variable.name) == UNBOUND)
+                count = _count_runs(positions[unbound])
+                if count:
+                    self.encoder.reading.cells.unbound[variable.name] += count
 
     # -- solutions ----------------------------------------------------------------------------
 
@@ -264,6 +223,10 @@ class TripleMaker:
         terms = self.encoder.terms
         count = len(positions)
         columns = {v: ids_of(cells[v], self._columns[v], terms) for v in mapping.used}
+        columns |= {
+            text_variable(v).name: text_ids_of(cells[v], self._columns[v], terms)
+            for v in mapping.texts
+        }
         first, self._rows = self._rows, self._rows + count
         columns[ROW_VARIABLE] = terms.of_integers(np.arange(first, self._rows))
         columns[TABLE_VARIABLE] = np.full(count, terms.id_of(self._table, keep=True))
@@ -273,19 +236,27 @@ class TripleMaker:
             else:
                 term = self._extra[name]
                 columns[name] = np.full(count, 0 if term is None else terms.id_of(term, keep=True))
-        start, end = np.zeros(count, np.int64), np.full(count, INFINITY, np.int64)
-        catalog = Catalog(results={mapping.table: Batch(columns, start, end)})
-        operator = lower(mapping.plan, terms, self._run, catalog).plain
-        if isinstance(operator, Always):
-            solutions = operator.rows
-        else:
-            solutions, _ = Pipeline(operator, terms).step({}, {})
-        solutions = solutions.expanded()
+        report = partial(self._log_failed, positions, first)
+        solutions = evaluate_mapping(mapping, columns, terms, self._run, report)
         row = terms.integers_of(solutions.column(ROW_VARIABLE)) - first
         if (row[1:] < row[:-1]).any():
             order = np.argsort(row, kind="stable")
             solutions, row = solutions.take(order), row[order]
         return solutions, row
+
+    def _log_failed(self, positions: IntArray, first: int, failed: FailedRows) -> None:
+        """Log the cells of rows for which an expression has no value; strict runs end here."""
+        encoder = self.encoder
+        places = positions[failed.rows - first].tolist()
+        examples = tuple(
+            CellExample(value, encoder.name, position, encoder.unit)
+            for value, position in zip(failed.values, places[: len(failed.values)], strict=True)
+        )
+        if encoder.strict:
+            reason = f"{failed.expression} has no value for {failed.values[0]}"
+            raise Rejected(encoder.reject(places[0], reason, None))
+        names = tuple(self._columns.get(v, v) for v in failed.columns)
+        encoder.reading.cells.add(FailedCells(names, failed.expression, len(places), examples))
 
     # -- stamps -------------------------------------------------------------------------------
 
@@ -316,12 +287,14 @@ class TripleMaker:
         column = cells.get(variable)
         if column is not None:
             texts = as_texts(column)
-            return stamps_of_column((column if texts is None else texts).take(pa.array(row)))
+            return self.encoder.stamps.of_column(
+                (column if texts is None else texts).take(pa.array(row))
+            )
         ids, terms = solutions.column(variable), self.encoder.terms
         encoded = terms.dictionary(ids)
         values: list[Any] = [_string_value(text) for text in encoded.dictionary.to_pylist()]
         texts = pa.DictionaryArray.from_arrays(encoded.indices, pa.array(values, pa.string()))
-        return stamps_of_column(texts.dictionary_decode())
+        return self.encoder.stamps.of_column(texts.dictionary_decode())
 
     # -- triples ------------------------------------------------------------------------------
 

@@ -22,13 +22,16 @@ from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import NOT_UTF8, decoded, line_blocks
-from streamsparql.sources.stamps import ParsedStamps, stamps_of_column
+from streamsparql.sources.stamps import ParsedStamps
 
-_TERM = r'<[^<>\s]*>|_:[^\s<>"]*[^\s<>".]|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>\s]*>)?'
-_LINE = re.compile(rf"\s*({_TERM})\s*({_TERM})\s*({_TERM})\s*({_TERM})?\s*\.\s*(?:#.*)?", re.S)
+# Possessive: two ways to divide a run of spaces would take a time that is quadratic in its length.
+_TERM = r'<[^<>\s]*+>|_:[^\s<>"]*[^\s<>".]|"(?:[^"\\]++|\\.)*+"(?:@[A-Za-z0-9-]+|\^\^<[^<>\s]*+>)?'
+_LINE = re.compile(
+    rf"\s*+({_TERM})\s*+({_TERM})\s*+({_TERM})\s*+({_TERM})?\s*+\.\s*+(?:#.*)?", re.S
+)
 _SINGLE_OBJECT = r'^(?:[^" ][^ ]*|"(?:[^"\\]|\\.)*"[^ ]*)$'
 _TRIPLE = 3
-_EMPTY_LINE = re.compile(r"\s*(?:#.*)?", re.S)
+_EMPTY_LINE = re.compile(r"\s*+(?:#.*)?", re.S)
 _BYTES_OF_A_LINE = 100
 _RARE_MARKS = (b"\t", b" #", b".#")
 
@@ -117,7 +120,7 @@ def _chunk(
     s, p, o, *when = columns.terms
     places = columns.places
     stamps: ParsedStamps = (
-        stamps_of_column(when[0]) if timed else (np.zeros(len(places), np.int64), {})
+        encoder.stamps.of_column(when[0]) if timed else (np.zeros(len(places), np.int64), {})
     )
 
     def original(k: int) -> object:

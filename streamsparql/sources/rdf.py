@@ -26,7 +26,6 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import AvailableReader, is_pipe, truncation
 from streamsparql.sources.nesting import CheckedJson, CheckedTripleTerms
 from streamsparql.sources.quads import lines_of, split_lines
-from streamsparql.sources.stamps import stamp_of
 from streamsparql.sources.xml_entities import CheckedEntities
 
 GENERATED = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -55,11 +54,12 @@ def _runs(
             f"{encoder.name}: reading .{syntax} needs pyoxigraph, which is not installed;"
             " run pip install pyoxigraph"
         ) from error
-    form = getattr(pyoxigraph.RdfFormat, SYNTAXES[syntax])
+    parser = SYNTAXES.get(syntax, "N_QUADS")
+    form = getattr(pyoxigraph.RdfFormat, parser)
     base = "file:///" if syntax in ("rdf", "owl", "xml", "jsonld") else None
     live = is_pipe(file)
     content: Any = AvailableReader(file) if live else file
-    match SYNTAXES[syntax]:
+    match parser:
         case "RDF_XML":
             content = CheckedEntities(file, encoder.name)
         case "JSON_LD":
@@ -135,10 +135,15 @@ def graph_chunks(file: IO[bytes], syntax: str, encoder: Encoder, size: int) -> I
     yield pending.chunk()
 
 
-def trig_chunks(file: IO[bytes], encoder: Encoder, size: int) -> Iterator[Chunk]:
-    """Yield the triples of timestamped graphs, once the stamp of their graph is known."""
+def trig_chunks(
+    file: IO[bytes], encoder: Encoder, size: int, syntax: str = "trig"
+) -> Iterator[Chunk]:
+    """Yield the triples of timestamped graphs, once the stamp of their graph is known.
+
+    The timestamp may be that of a triple in the graph (`stamp_from`), which is an item as well.
+    """
     graphs, live = _Graphs(encoder), is_pipe(file)
-    for first, run in _runs(file, "trig", encoder, size):
+    for first, run in _runs(file, syntax, encoder, size):
         if isinstance(run, Reject):
             graphs.rejects.append(run)
         else:
@@ -158,6 +163,12 @@ class _Graphs:
         self._stamps: dict[str, int] = {}
         self._waiting: dict[str, list[tuple[int, Any]]] = {}
         self._stamped = _PendingItems(encoder, named=True)
+        predicate = encoder.reading.predicate
+        self._predicate = GENERATED if predicate is None else predicate[1:-1]
+        self._inside = predicate is not None
+        """Whether the triples with the timestamps are in their graphs, and items."""
+        self._why: dict[str, str] = {}
+        """The reasons why graphs have no timestamp, by name."""
 
     def __len__(self) -> int:
         return len(self._stamped) + len(self.rejects)
@@ -171,26 +182,37 @@ class _Graphs:
                 graph = quad.graph_name
                 name = str(graph) if _in_graph(quad) else ""
                 stamp = stamps.get(name)
-            if quad.predicate.value == GENERATED and (not name or graph == quad.subject):
-                self._add_stamp(number, quad)
+            about = quad.predicate.value == self._predicate
+            if about and self._inside and name:
+                self._add_stamp(number, quad, name)
                 stamp = stamps.get(name)
-            elif not name:
-                reason = f"a statement outside a named graph, other than <{GENERATED}>, has no time"
+            elif about and not self._inside and (not name or graph == quad.subject):
+                self._add_stamp(number, quad, str(quad.subject))
+                stamp = stamps.get(name)
+                continue
+            if not name:
+                reason = "a statement outside a named graph has no time"
+                if not self._inside:
+                    reason = (
+                        f"a statement outside a named graph, other than <{GENERATED}>, has no time"
+                    )
                 self.rejects.append(self.encoder.reject(number, reason, str(quad)))
             elif stamp is not None:
                 stamped.add(number, quad, stamp)
             else:
                 self._waiting.setdefault(name, []).append((number, quad))
 
-    def _add_stamp(self, number: int, quad: Any) -> None:
-        """Add the stamp of a graph: its items so far no longer wait."""
-        name = str(quad.subject)
+    def _add_stamp(self, number: int, quad: Any, name: str) -> None:
+        """Add the stamp of the graph of this name: its items so far no longer wait."""
         try:
-            stamp = _stamp_of(quad.object)
+            stamp = self.encoder.stamps.stamp_of(_plain_stamp(quad.object, self._inside))
         except ValueError as error:
-            self.rejects.append(self.encoder.reject(number, str(error), str(quad)))
+            if self._inside:
+                self._why[name] = str(error)
+            else:
+                self.rejects.append(self.encoder.reject(number, str(error), str(quad)))
             return
-        if self._stamps.setdefault(name, stamp) != stamp:
+        if self._stamps.setdefault(name, stamp) != stamp and not self._inside:
             reason = f"the graph {name} already has another timestamp"
             self.rejects.append(self.encoder.reject(number, reason, str(quad)))
         for place, item in self._waiting.pop(name, ()):
@@ -199,7 +221,8 @@ class _Graphs:
     def end(self) -> None:
         """Reject the items that still wait: their graphs have no timestamp."""
         for name, items in self._waiting.items():
-            reason = f"missing timestamp: its graph {name} has no <{GENERATED}>"
+            missing = f"missing timestamp: its graph {name} has no <{self._predicate}>"
+            reason = self._why.get(name, missing)
             self.rejects += [self.encoder.reject(n, reason, str(item)) for n, item in items]
         self._waiting = {}
 
@@ -213,14 +236,19 @@ class _Graphs:
 _PLAIN_NUMBERS = frozenset({f"{XSD}integer", f"{XSD}long"})
 
 
-def _stamp_of(value: Any) -> int:
-    """Return the stamp that a term of pyoxigraph denotes; plain integers are read directly."""
+def _plain_stamp(value: Any, strings: bool) -> int | str:
+    """Return a timestamp of pyoxigraph as the number that it is, or as text.
+
+    With `strings` a plain literal is the text of a time.
+    """
     kind = getattr(value, "datatype", None)
+    if strings and kind is not None and kind.value == f"{XSD}string":
+        return str(value.value)
     if kind is not None and kind.value in _PLAIN_NUMBERS:
         text = value.value
-        if text.isdigit() and text.isascii() and len(text) < 19:
+        if text.isdigit() and text.isascii() and len(text) < 20:
             return int(text)
-    return stamp_of(str(value))
+    return str(value)
 
 
 def _in_graph(quad: Any) -> bool:

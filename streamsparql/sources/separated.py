@@ -36,16 +36,29 @@ class Separated:
     """A file of separated values; `choose` maps the names of its columns to those to be read."""
 
     def __init__(
-        self, encoder: Encoder, choose: Callable[[list[str]], list[str]], header: bool = True
+        self,
+        encoder: Encoder,
+        choose: Callable[[list[str]], list[str]],
+        header: bool | None = True,
     ) -> None:
         self._encoder = encoder
         self._choose = choose
-        self._has_header = header
+        self._header = header
         self._tabs, self._delimiter = False, ","
         self._names: list[str] = []
         self._used: list[str] = []
-        self._row = int(header)
+        self._row = int(header is not False)
         """The number of the last row that was read."""
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line has the names of the columns; it may be detected there."""
+        return self._header is not False
+
+    @property
+    def delimiter(self) -> str:
+        """The delimiter, which may be detected in the first line."""
+        return self._delimiter
 
     def batches(self, file: IO[bytes], size: int, delimiter: str | None) -> Iterator[RowsPart]:
         """Yield up to `size` rows at a time. By default the delimiter is detected."""
@@ -54,34 +67,36 @@ class Separated:
             if not self._names:
                 block = self._read_header(block)
             yield from self._parts(block, size)
-        if not self._names and self._has_header:
+        if not self._names and self.has_header:
             raise SourceError(f"{self._encoder.name} is empty; expected a header with the columns")
 
     def _whole_rows(self, file: IO[bytes], size: int) -> Iterator[bytes]:
         """Yield blocks that end outside quotes, except perhaps the last."""
-        pending = b""
+        pending = bytearray()  # blocks may be many, and tiny
+        opened: int | None = None
+        """The place in the pending bytes of a value whose quote is not closed."""
         encoder = self._encoder
         for _, block in line_blocks(file, encoder, max(1, size) * _BYTES_OF_A_ROW, quoted=True):
-            pending = pending + block if pending else block
-            if not self._names and self._has_header:
-                pending = pending.lstrip(b"\r\n")
-            if not self._delimiter and pending:
-                self._detect_delimiter(pending)
-            opened = None if self._tabs else _unclosed(pending, self._delimiter)
-            if opened is None and pending:
-                yield from self._small(pending, size)
-                pending = b""
-            elif opened is None:
-                continue
+            if opened is None:
+                if not self._names and self.has_header:
+                    block = block.lstrip(b"\r\n")
+                if not self._delimiter and block:
+                    self._detect_delimiter(block)
+                opened = None if self._tabs else _unclosed(block, self._delimiter)
+            elif (end := _closing_quote(block)) < len(block):
+                again = _unclosed(b"_" + block[end + 1 :], self._delimiter)
+                opened = None if again is None else len(pending) + end + again
+            pending += block
+            if opened is None:
+                if pending:
+                    yield from self._small(bytes(pending), size)
+                pending = bytearray()
             elif len(pending) - opened > LONGEST:
                 row = self._row + len(_LINE_END.split(pending[:opened].rstrip()))
                 raise SourceError(f"{encoder.name}, row {row}: unclosed quote")
         if pending:
-            yield (
-                pending[: _end_of_rows(pending, self._delimiter)]
-                if truncation(file) is not None
-                else pending
-            )
+            rest, whole = bytes(pending), truncation(file) is None
+            yield rest if whole else rest[: _end_of_rows(rest, self._delimiter)]
 
     def _small(self, block: bytes, size: int) -> Iterator[bytes]:
         """Yield a block in parts of whole rows, about `size` many, however short the rows are."""
@@ -119,9 +134,12 @@ class Separated:
             raise SourceError(
                 f"{self._encoder.name}, line 1: cannot read the columns: {error}"
             ) from None
-        self._names = values if self._has_header else [letters(k) for k in range(len(values))]
+        if self._header is None:
+            self._header = is_header(values)
+        self._row = int(self._header)
+        self._names = values if self._header else [letters(k) for k in range(len(values))]
         self._used = self._choose(self._names)
-        if not self._has_header:
+        if not self._header:
             return block
         return block[len(line) :].removeprefix(b"\r").removeprefix(b"\n")
 
@@ -136,7 +154,7 @@ class Separated:
         places = _free_numbers(table.num_rows, [number for number, _ in wrong]) + self._row
         start = self._row
         self._row += table.num_rows + len(wrong)
-        model = "the header" if self._has_header else "the first row"
+        model = "the header" if self._header else "the first row"
         reason = f"expected {len(self._names)} columns, as in {model}"
         rejects = [self._encoder.reject(start + n, reason, text) for n, text in wrong]
         batches = table.combine_chunks().to_batches()
@@ -207,6 +225,20 @@ def delimiter_of(line: str) -> str:
     return next((mark for mark in _DELIMITERS if mark in line), ",")
 
 
+def is_header(values: list[str]) -> bool:
+    """Return whether a first line has names: fewer than half of its values are numbers or times.
+
+    >>> is_header(["status", "avgSpeed"]), is_header(["OK", "52"]), is_header(["land", "1990"])
+    (True, False, True)
+    """
+    filled = list(filter(None, values))
+    return 2 * sum(map(bool, map(_DATUM.match, filled))) < len(filled)
+
+
+_DATUM = re.compile(r"\s*(?!(?:19|20)[0-9]{2}$)(?:[+-]?\.?[0-9]|[A-Za-z][A-Za-z0-9+.-]*://)")
+"""The beginning of a number, a time or an IRI, but not a year, which may name a column."""
+
+
 def letters(place: int) -> str:
     """Return the name of an unnamed column.
 
@@ -242,6 +274,18 @@ def _unclosed(data: bytes, delimiter: str) -> int | None:
     return values[-1].start(1) if values and not values[-1][2] else None
 
 
+def _closing_quote(data: bytes) -> int:
+    """Return the offset of the quote that closes a value; the length of the data if none does.
+
+    >>> _closing_quote(b'a""b",c'), _closing_quote(b'a""')
+    (4, 3)
+    """
+    inside = _INSIDE.match(data)
+    assert inside
+    return inside.end()
+
+
+_INSIDE = re.compile(rb'[^"]*+(?:""[^"]*+)*+')
 _QUOTE = ord('"')
 
 

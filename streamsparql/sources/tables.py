@@ -19,7 +19,7 @@ from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.lines import decoded
-from streamsparql.sources.stamps import ParsedStamps, stamps_of_column
+from streamsparql.sources.stamps import ParsedStamps
 from streamsparql.sources.term_texts import is_term, ntriples_text
 
 _ROLES = {
@@ -40,8 +40,15 @@ _EXPECTED = (
 def roles(names: Sequence[str], encoder: Encoder, timed: bool) -> dict[str, str]:
     """Return the column of each role: s, p, o, and t or start and end; raise if one is missing."""
     columns: dict[str, str] = {}
+    stamp = encoder.reading.column if timed else None
+    if stamp is not None and stamp not in names:
+        raise SourceError(
+            f"{encoder.name}: unknown column {stamp} in stamp_from; it has {', '.join(names)}"
+        )
     for name in names:
         role = _NAMES.get(name.strip().lstrip("?").lower())
+        if stamp is not None:
+            role = "t" if name == stamp else role if role in ("s", "p", "o") else None
         if role is not None and role in columns:
             raise SourceError(
                 f"{encoder.name}: ambiguous columns {columns[role]} and {name}: each names the"
@@ -54,6 +61,16 @@ def roles(names: Sequence[str], encoder: Encoder, timed: bool) -> dict[str, str]
         raise SourceError(f"{encoder.name} has the columns {', '.join(names)}; {_EXPECTED}")
     used = ("s", "p", "o") + (() if not timed else ("t",) if "t" in columns else ("start", "end"))
     return {role: columns[role] for role in used}
+
+
+def has_item_columns(names: Sequence[str]) -> bool:
+    """Return whether columns are those of items: subject, predicate and object.
+
+    >>> has_item_columns(["s", "p", "o", "t"]), has_item_columns(["s", "speed"])
+    (True, False)
+    """
+    known = {_NAMES.get(name.strip().lstrip("?").lower()) for name in names}
+    return {"s", "p", "o"} <= known
 
 
 def arrow_batches(source: Any) -> Iterator[Any] | None:
@@ -228,7 +245,7 @@ def as_texts(column: pa.Array) -> pa.Array | None:
 def _stamps(batch: pa.RecordBatch, name: str, encoder: Encoder) -> ParsedStamps:
     column = batch.column(name)
     binary = pa.types.is_binary(column.type)
-    return stamps_of_column(_texts(batch, name, encoder) if binary else column)
+    return encoder.stamps.of_column(_texts(batch, name, encoder) if binary else column)
 
 
 def parquet_rows(
@@ -239,13 +256,40 @@ def parquet_rows(
 
     try:
         opened = parquet.ParquetFile(file)
-        columns = choose(opened.schema_arrow.names)
+        names = flattened(pa.RecordBatch.from_pylist([], opened.schema_arrow)).schema.names
+        chosen = choose(names)
+        columns = [c for c in opened.schema_arrow.names if _is_read(c, chosen)]
         for batch in opened.iter_batches(size, columns=columns):
             for column in batch.columns:
                 check_column(column, encoder.name)
-            yield batch
+            yield flattened(batch)
     except _UNREADABLE as error:
         raise SourceError(f"{encoder.name} cannot be read as Parquet: {error}") from error
+
+
+def _is_read(column: str, chosen: Sequence[str]) -> bool:
+    """Return whether a column, or a value inside of it, is among the chosen ones."""
+    return any(name == column or name.startswith(f"{column}.") for name in chosen)
+
+
+def flattened(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a record batch with the fields of nested records as columns.
+
+    >>> nested = pa.record_batch({"after": pa.array([{"id": 7}])})
+    >>> flattened(nested).schema.names
+    ['after.id']
+    """
+    while any(pa.types.is_struct(field.type) for field in batch.schema):
+        columns, names = [], []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if pa.types.is_struct(column.type):
+                columns += column.flatten()
+                names += [f"{name}.{field.name}" for field in column.type]
+            else:
+                columns.append(column)
+                names.append(name)
+        batch = pa.RecordBatch.from_arrays(columns, names)
+    return batch
 
 
 def parquet_batches(file: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Any]:

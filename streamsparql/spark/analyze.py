@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from streamsparql.compiled import CompiledQuery
 from streamsparql.display import Description
+from streamsparql.physical.state.probe_orders import TakenOrder, added_orders
 from streamsparql.run.input import RunInput
 from streamsparql.run.measured import (
     ItemsRead,
@@ -127,7 +128,8 @@ def _from_json(sent: TaskNumbers) -> OperatorMeasures:
     facts = tuple((name, value) for name, value in described["facts"])
     description = Description(**{**described, "facts": facts})
     lists = {name: tuple(sent[name]) for name in ("inputs", "rows_in")}
-    return OperatorMeasures(**{**sent, **lists, "description": description})
+    orders = tuple(TakenOrder(tuple(order), rows) for order, rows in sent["orders"])
+    return OperatorMeasures(**{**sent, **lists, "description": description, "orders": orders})
 
 
 # -- in the driver ---------------------------------------------------------------------------------
@@ -235,6 +237,7 @@ def _operators(parts: Sequence[Sequence[OperatorMeasures]]) -> tuple[OperatorMea
                 state=max(each.state for each in same),
                 seconds=seconds,
                 share=seconds / total if total else 0.0,
+                orders=added_orders(each.orders for each in same),
             )
         )
     return tuple(operators)

@@ -35,12 +35,15 @@ from streamsparql.algebra.partition import (
 )
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.window import ElementWindow
-from streamsparql.errors import EngineError
+from streamsparql.errors import EngineError, UnsupportedFeature
+from streamsparql.limits import Limits
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
 from streamsparql.run.measured import Cutting
 from streamsparql.run.reports import Reporting
 from streamsparql.sources.chunk import Reject
+from streamsparql.sources.failed_cells import CellLog
+from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.spark import slab
 from streamsparql.spark.cut import Cut, CutOptions, TaskPart, TimeHistogram, cut
 from streamsparql.spark.exchange import (
@@ -60,6 +63,7 @@ from streamsparql.spark.stream_inputs import (
     SplitFiles,
     StreamInput,
     survey_stream,
+    with_time_units,
     without_data,
 )
 from streamsparql.spark.tasks import (
@@ -71,6 +75,7 @@ from streamsparql.spark.tasks import (
     merge_parts,
     pack_splits,
     part_markers,
+    read_rejects,
     rejects_of_frame,
     rejects_of_splits,
 )
@@ -80,6 +85,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamsparql.compiled import CompiledQuery
+
+
+def check_limits(limits: Limits | None) -> None:
+    """Raise an error for a limit that tasks cannot enforce: others apply to each task.
+
+    >>> check_limits(Limits(rows=5, time=60))
+    Traceback (most recent call last):
+    streamsparql.errors.UnsupportedFeature: limits: time does not apply on Spark
+    hint: leave it out, and cancel the job from outside: spark.sparkContext.cancelJobGroup(..)
+    """
+    if limits is not None and limits.time is not None:
+        raise UnsupportedFeature(
+            "limits: time does not apply on Spark",
+            hint="leave it out, and cancel the job from outside:"
+            " spark.sparkContext.cancelJobGroup(..)",
+        )
 
 
 class SparkRun:
@@ -101,8 +122,12 @@ class SparkRun:
         from streamsparql.spark.statics import gather_statics
 
         refuse_events(query.logical)
+        check_limits(run_input.limits)
         self._spark, self.query, self.report = spark, query, report
         self.plan = query.optimized
+        run_input, self._recognised = with_time_units(run_input)
+        self.cells = CellLog()
+        """The cells of mapped tables without a value, once the rejects were listed."""
         self.statics = gather_statics(spark, query, run_input)
         self.streams = [
             survey_stream(spark, name, source, run_input, self.plan, self.statics.schema)
@@ -135,8 +160,26 @@ class SparkRun:
             self.report,
             ordered,
             statics=self.statics.results,
+            delay=self._delay_in_parts(run_input),
             seen=max((stream.seen for stream in self.streams), default=-1),
         )
+
+    def _delay_in_parts(self, run_input: RunInput) -> int:
+        """Return by how much the items of a part may be out of order.
+
+        Items that were exchanged are sorted; rows of ordered files are out of order within their
+        row group.
+        """
+        if not run_input.sorts_all:
+            return run_input.delay
+        ordered = [s for s in self.streams if isinstance(s, OrderedFiles)]
+        return max((g.most - g.least for s in ordered for g in s.groups), default=0)
+
+    def recognised_units(self) -> dict[str, RecognisedUnit]:
+        """Return the units of timestamps that were recognised by their size, by stream."""
+        in_memory = [s for s in self.streams if isinstance(s, MemoryInput | FrameInput)]
+        units = {s.name: s.recognised for s in in_memory if s.recognised is not None}
+        return dict(self._recognised) | units
 
     # -- decisions
 
@@ -284,17 +327,20 @@ class SparkRun:
     def rejects(self) -> list[Reject]:
         """Return late and rejected items, and rejected triples of static graphs, with reasons.
 
-        Files and DataFrames are read once more.
+        Files and DataFrames are read once more. The cells of mapped tables without a value are
+        logged then, too.
         """
+        self.cells = CellLog()
         rejects = self.statics.rejects(self._spark)
         for stream in self.streams:
             match stream:
                 case MemoryInput():
                     rejects += stream.rejects
+                    self.cells.include(stream.reading.cells)
                     continue
                 case FrameInput():
                     frame = stream.whole.mapInArrow(
-                        partial(rejects_of_frame, stream.name), REJECT_SCHEMA
+                        partial(rejects_of_frame, stream.name, stream.unit), REJECT_SCHEMA
                     )
                 case SplitFiles() | OrderedFiles():
                     splits = marked_splits(stream)
@@ -303,7 +349,7 @@ class SparkRun:
                     frame = numbers.mapInArrow(reading, REJECT_SCHEMA)
                 case _:
                     raise EngineError(f"cannot list the rejects of {stream.name}")
-            rejects += (Reject(**row) for row in frame.toArrow().to_pylist())
+            rejects += read_rejects(frame.toArrow(), self.cells)
         return rejects
 
     def _compute(self) -> DataFrame:

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from itertools import dropwhile
 
 from streamsparql import errors
-from streamsparql.errors import EngineError, StreamSparqlError
+from streamsparql.errors import EngineError, LimitExceeded, StreamSparqlError
 
+_HINT = re.compile(r"; raise the limit with Limits\((\w+)=.*")
 _OURS = re.compile(r"^streamsparql\.(?:errors|sources\.chunk)\.(\w+): (.*)$", re.M)
 
 
@@ -32,6 +33,8 @@ def error_in(text: str) -> StreamSparqlError | None:
 
     >>> error_in("Traceback ..\\nstreamsparql.errors.SourceError: <s>, 3: no term\\n\\n\\tat org")
     SourceError('<s>, 3: no term')
+    >>> error_in(f"x\\n{errors.__name__}.LimitExceeded: {LimitExceeded('part 1', 'rows')}").limit
+    'rows'
     >>> error_in("java.lang.OutOfMemoryError")
     """
     matches = _OURS.findall(text)
@@ -40,6 +43,8 @@ def error_in(text: str) -> StreamSparqlError | None:
     name, message = matches[-1]
     kind = errors.SourceError if name == "Rejected" else getattr(errors, name, EngineError)
     error: StreamSparqlError = kind(message)
+    if isinstance(error, LimitExceeded) and (hint := _HINT.search(message)):
+        return LimitExceeded(message[: hint.start()], hint[1])
     return error
 
 

@@ -24,10 +24,10 @@ from streamsparql.sources.chunk import Chunk, Reject
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks
 from streamsparql.sources.folders import files_of, has_known_extension
+from streamsparql.sources.mapped_tables import mapped_chunks
 from streamsparql.sources.mapping import Mapped
-from streamsparql.sources.mapping_rows import mapped_chunks
 from streamsparql.sources.paths import path_of
-from streamsparql.sources.stamps import stamps_of_column
+from streamsparql.sources.stamps import StampReader
 from streamsparql.sources.tables import chunks_of_batches, roles, row_groups
 
 SPLIT = 1 << 27
@@ -136,15 +136,20 @@ def is_parquet(path: str) -> bool:
 # -- Splits -------------------------------------------------------------------------------------
 
 
-def splits_of(paths: Sequence[str], mapped: Mapped | None = None) -> list[Split]:
+def splits_of(
+    paths: Sequence[str], mapped: Mapped | None = None, whole: bool = False
+) -> list[Split]:
     """Return the splits of files that tasks read, in the order of the files.
 
-    With a mapping each file is one split, as rules may number its rows.
+    With a mapping each file is one split, as rules may number its rows, and so it is if it must be
+    read as a `whole`.
     """
     splits: list[Split] = []
     for path in paths:
         if mapped is not None:
             splits.append(Split(path, mapped=mapped.over(None)))
+        elif whole:
+            splits.append(Split(path))
         elif is_parquet(path):
             splits += _parquet_splits(path)
         elif path.lower().endswith(_LINES):
@@ -310,7 +315,8 @@ def row_groups_in_order(paths: Sequence[str], encoder: Encoder) -> list[RowGroup
         with open_source_file(path) as file:
             opened_file = _parquet(file, path)
             columns = roles(opened_file.schema_arrow.names, encoder, True)
-            groups = _timed_groups(path, opened_file, columns.get("t", columns.get("end", "")))
+            column = columns.get("t", columns.get("end", ""))
+            groups = _timed_groups(path, opened_file, column, encoder.stamps)
         if groups is None or not _in_time_order(groups):
             return None
         all_groups += groups
@@ -322,10 +328,15 @@ def _in_time_order(groups: Sequence[RowGroup]) -> bool:
     return all(group.most <= after.least for group, after in pairwise(groups))
 
 
-def _timed_groups(path: str, file: Any, column: str) -> list[RowGroup] | None:
-    """Return the row groups of a file with the statistics of the timestamp column, if complete."""
+def _timed_groups(path: str, file: Any, column: str, stamps: StampReader) -> list[RowGroup] | None:
+    """Return the row groups of a file with the statistics of the timestamp column, if complete.
+
+    The order of local times is not that of their instants, so they have no statistics.
+    """
     metadata = file.metadata
     kind = file.schema_arrow.field(column).type
+    if pa.types.is_timestamp(kind) and kind.tz is None and stamps.zone is not None:
+        return None
     if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
         return None
     place = file.schema_arrow.names.index(column)
@@ -337,18 +348,12 @@ def _timed_groups(path: str, file: Any, column: str) -> list[RowGroup] | None:
         statistics = group.column(place).statistics
         if statistics is None or not statistics.has_min_max or statistics.null_count:
             return None
-        least, most = _milliseconds(statistics.min, kind), _milliseconds(statistics.max, kind)
-        if least is None or most is None or least < 0:
+        ends = pa.array([statistics.min, statistics.max], kind)
+        (least, most), wrong = stamps.of_column(ends)
+        if wrong:
             return None
-        groups.append(RowGroup(path, k, least, most, group.num_rows))
+        groups.append(RowGroup(path, k, int(least), int(most), group.num_rows))
     return groups
-
-
-def _milliseconds(value: Any, kind: pa.DataType) -> int | None:
-    if isinstance(value, int):
-        return value
-    stamps, wrong = stamps_of_column(pa.array([value], kind))
-    return None if wrong else int(stamps[0])
 
 
 def read_in_order(
@@ -362,6 +367,7 @@ def read_in_order(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the items stamped in `[begin, end)` of row groups that are in order of time.
 
+    Their timestamps are in milliseconds, whatever they are in the file.
     Rows within a group may be out of order; items late by more than `max_delay` are left out.
     `seen` is the greatest timestamp before the first group.
     """
@@ -380,8 +386,11 @@ def _items_within(
     batch: pa.RecordBatch, begin: int, end: int, encoder: Encoder, seen: int, max_delay: int
 ) -> tuple[pa.RecordBatch, int]:
     columns = roles(batch.schema.names, encoder, True)
-    column = batch.column(columns.get("t", columns.get("end", "")))
-    stamps = stamps_of_column(column)[0]
+    for role, name in (("t", "timestamp"), ("start", "start"), ("end", "end")):
+        if role in columns:
+            place = batch.schema.get_field_index(columns[role])
+            stamps = encoder.stamps.of_column(batch.column(place))[0]
+            batch = batch.set_column(place, name, pa.array(stamps))
     if not len(stamps):
         return batch, seen
     if (stamps[1:] >= stamps[:-1]).all() and stamps[0] >= seen - max_delay:

@@ -8,6 +8,7 @@ blocks in the first Python stage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +24,10 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.errors import SourceError
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
+from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.stamps import stamps_of_column
+from streamsparql.sources.stamps import RecognisedUnit, StampReader
 from streamsparql.sources.tables import TERMS_KEY, UNREAD, constant_column, roles
 from streamsparql.spark.cut import TimeHistogram
 from streamsparql.spark.exchange import ITEM_SCHEMA, PACK, Need, pack_blocks, rebatch
@@ -69,7 +71,7 @@ def survey_frame(
     name: str,
     frame: DataFrame,
     plan: Plan,
-    strict: bool = False,
+    run_input: RunInput,
     schema: KnownSchema | None = None,
 ) -> FrameInput:
     """Return a DataFrame as a stream; a job surveys the timestamps of its items.
@@ -77,11 +79,19 @@ def survey_frame(
     Its columns are those of any table (`streamsparql.sources.tables`), and optionally `sequence`,
     which orders items of one timestamp. Terms must be strings. Spark cannot filter by IRIs where
     the data has escapes, so the job looks for escapes, too. With `strict`, a missing timestamp is
-    an error, and nothing is filtered, as each term must be checked.
+    an error, and nothing is filtered, as each term must be checked. The rows have no order, so the
+    least timestamp decides on the unit of numbers.
     """
     from pyspark.sql import functions
 
-    part = roles(frame.columns, Encoder(f"<{name}>", TermDictionary()), True)
+    strict = run_input.strict
+    reading = run_input.reading_of(name)
+    if reading.stamps.zone is not None:
+        raise SourceError(
+            f"<{name}>: time_zone does not apply to a DataFrame; convert its times with"
+            " to_utc_timestamp, or set Spark's session time zone"
+        )
+    part = roles(frame.columns, Encoder(f"<{name}>", TermDictionary(), reading=reading), True)
     stamped = part.get("t", part.get("end", ""))
     columns = [
         _term_column(frame, part[role], as_, name) for role, as_ in zip("spo", TERMS, strict=True)
@@ -90,7 +100,8 @@ def survey_frame(
     if sequence is not None:
         columns.append(frame[_quoted(sequence)].cast("long").alias(SEQUENCE))
     whole = frame.select(*columns[:3], frame[_quoted(stamped)].alias("timestamp"))
-    items = _with_milliseconds(frame, stamped, columns, name)
+    unit, recognised = _unit_of(frame, stamped, reading.stamps)
+    items = _with_milliseconds(frame, stamped, columns, name, unit)
     timed = functions.coalesce(functions.col("timestamp") >= 0, functions.lit(False))
     if strict and items.where(~timed).limit(1).count():
         raise SourceError(f"<{name}>: a row of the DataFrame has no valid timestamp")
@@ -108,7 +119,10 @@ def survey_frame(
     unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in read]
     items = items.drop(*(as_ for as_ in unread if _has_only_terms(frame, part[as_[0]])))
     histogram = TimeHistogram.of_samples([np.array(sample, np.int64)], [rows])
-    return FrameInput(name, histogram, least, most, items, whole, sequence is not None, constants)
+    return FrameInput(
+        *(name, histogram, least, most, items, whole),
+        *(sequence is not None, constants, unit, recognised),
+    )
 
 
 SAMPLE_FRACTION = 0.02
@@ -165,15 +179,39 @@ def _term_column(frame: DataFrame, column: str, as_: str, name: str) -> Column:
     return frame[_quoted(column)].alias(as_)
 
 
+_INTEGERS = ("bigint", "int", "smallint", "tinyint")
+
+
+def _unit_of(
+    frame: DataFrame, column: str, stamps: StampReader
+) -> tuple[str, RecognisedUnit | None]:
+    """Return the unit of the numbers in a column of timestamps, and whether it was recognised."""
+    from pyspark.sql import functions
+
+    if stamps.unit is not None or dict(frame.dtypes)[column] not in _INTEGERS:
+        return stamps.unit or "ms", None
+    stamp = frame[_quoted(column)].cast("long")
+    least = frame.where(stamp >= 0).agg(functions.min(stamp)).collect()[0][0]
+    if least is not None:
+        stamps.stamp_of(least)
+    return stamps.unit or "ms", stamps.recognised
+
+
 def _with_milliseconds(
-    frame: DataFrame, column: str, others: Sequence[Column], name: str
+    frame: DataFrame, column: str, others: Sequence[Column], name: str, unit: str
 ) -> DataFrame:
     """Return the other columns and the timestamps in milliseconds, as `timestamp`."""
     from pyspark.sql import functions
 
     kind, stamp = dict(frame.dtypes)[column], frame[_quoted(column)]
-    if kind in ("bigint", "int", "smallint", "tinyint"):
-        return frame.select(*others, stamp.cast("long").alias("timestamp"))
+    if kind in _INTEGERS:
+        scaled = {
+            "s": stamp.cast("long") * 1000,
+            "ms": stamp.cast("long"),
+            "us": functions.expr(f"{_quoted(column)} div 1000"),  # exact, unlike a quotient
+            "ns": functions.expr(f"{_quoted(column)} div 1000000"),
+        }[unit]
+        return frame.select(*others, scaled.alias("timestamp"))
     if kind == "timestamp":
         return frame.select(*others, functions.unix_millis(stamp).alias("timestamp"))
     if kind == "timestamp_ntz":
@@ -187,14 +225,15 @@ def _with_milliseconds(
         )
     texts = frame.select(*others, stamp.alias("timestamp"))
     kinds = ", ".join(f"{c} {'string' if c in TERMS else 'long'}" for c in texts.columns)
-    return texts.mapInArrow(_parse_timestamps, kinds)
+    return texts.mapInArrow(partial(_parse_timestamps, unit), kinds)
 
 
-def _parse_timestamps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _parse_timestamps(unit: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Replace timestamps of any type by milliseconds, as a source does, and invalid ones by -1."""
+    reader = StampReader(unit)
     for batch in batches:
         place = batch.schema.names.index("timestamp")
-        stamps = pa.array(stamps_of_column(batch.column(place))[0], pa.int64())
+        stamps = pa.array(reader.of_column(batch.column(place))[0], pa.int64())
         columns = [*batch.columns[:place], stamps, *batch.columns[place + 1 :]]
         yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
 

@@ -8,19 +8,23 @@ time range, so that queries over prepared files need no exchange.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.errors import EngineError, SourceError
+from streamsparql.errors import SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
-from streamsparql.sources.chunk import Reject
+from streamsparql.run.notes import DataNotes
+from streamsparql.run.time_arguments import duration_argument
+from streamsparql.sources.chunk import Accounting, Reject
+from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import check_distinct
 from streamsparql.sources.mapping import Mapped
+from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.sources.tables import TERMS_KEY
 from streamsparql.spark.blocks import without_dictionaries
 from streamsparql.spark.cut import CutOptions, cut
@@ -29,17 +33,20 @@ from streamsparql.spark.exchange import BLOCK_SCHEMA, BlockReader, Need, pack_bl
 from streamsparql.spark.failures import raising_task_errors
 from streamsparql.spark.file_slices import paths_of
 from streamsparql.spark.frames import TERMS
-from streamsparql.spark.stream_inputs import OrderedFiles, SplitFiles, survey_files
+from streamsparql.spark.stream_inputs import OrderedFiles, SplitFiles, survey_files, with_time_units
 from streamsparql.spark.tasks import (
     REJECT_SCHEMA,
     MarkedSplit,
     items_of_splits,
     marked_splits,
+    read_rejects,
     reject_batch,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from streamsparql.run.time_arguments import Duration
 
 ROW_GROUP = 4 << 20
 """The size of a row group, in bytes: some hundred thousand rows, of which a task may need few."""
@@ -57,6 +64,9 @@ class PreparedFiles:
     """The number of files."""
     rejects: tuple[Reject, ...]
     """Rejected items, with reasons; with a `max_delay`, late items, too."""
+    notes: DataNotes
+    """The unit of timestamps, if it was recognised, and the cells of mapped tables that have no
+    value."""
 
 
 def prepare(
@@ -64,7 +74,10 @@ def prepare(
     sources: Any,
     path: str | os.PathLike[str],
     *,
-    max_delay: int | None = None,
+    max_delay: Duration | None = None,
+    time_unit: str | None = None,
+    time_zone: str | None = None,
+    stamp_from: str | None = None,
     strict: bool = False,
     overwrite: bool = False,
 ) -> PreparedFiles:
@@ -72,11 +85,11 @@ def prepare(
 
     `sources` is a file, a folder, a pattern, or a list of these, perhaps `mapped`: one stream, its
     items in any order. With `max_delay`, later items are rejected, as a run over the files rejects
-    them; without it no item is late. With `strict` a reject is an error. A folder that is not empty
-    is an error, unless `overwrite` is set.
+    them; without it no item is late. `time_unit`, `time_zone` and `stamp_from` are those of `run`;
+    the files that are written have milliseconds. With `strict` a reject is an error. A folder that
+    is not empty is an error, unless `overwrite` is set.
     """
-    if max_delay is not None and (type(max_delay) is not int or max_delay < 0):
-        raise EngineError(f"max_delay must be a number of milliseconds, not {max_delay!r}")
+    delay = None if max_delay is None else duration_argument("max_delay", max_delay)
     folder = os.fspath(path)
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise SourceError(f"{folder}: not a folder; prepared files are written into a folder")
@@ -84,18 +97,30 @@ def prepare(
         raise SourceError(f"{folder}: the folder is not empty; use overwrite=True to replace it")
     mapping = sources if isinstance(sources, Mapped) else None
     files = check_distinct(paths_of(sources if mapping is None else mapping.source))
-    most, max_jump = (
-        (INFINITY // 2, None) if max_delay is None else (max_delay, RunInput().max_jump)
+    most, max_jump = (INFINITY // 2, None) if delay is None else (delay, RunInput().max_jump)
+    run_input = RunInput(
+        {_NAME: sources},
+        strict=strict,
+        max_delay=most,
+        max_jump=max_jump,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        stamp_from=stamp_from,
     )
-    run_input = RunInput(max_delay=most, max_jump=max_jump, strict=strict)
+    run_input, units = with_time_units(run_input)
     with raising_task_errors():
-        return _prepared(
-            spark, survey_files(spark, _NAME, files, run_input, mapping), folder, run_input
-        )
+        stream = survey_files(spark, _NAME, files, run_input, mapping)
+        prepared = _prepared(spark, stream, folder, run_input, dict(units))
+    prepared.notes.issue()
+    return prepared
 
 
 def _prepared(
-    spark: SparkSession, stream: OrderedFiles | SplitFiles, folder: str, run_input: RunInput
+    spark: SparkSession,
+    stream: OrderedFiles | SplitFiles,
+    folder: str,
+    run_input: RunInput,
+    units: Mapping[str, RecognisedUnit],
 ) -> PreparedFiles:
     slabs = cut(stream.histogram, CutOptions(1, begin=0, cores=cores(spark)))
     splits = marked_splits(stream)
@@ -113,8 +138,9 @@ def _prepared(
     ).parquet(folder)
     numbers = spark.range(0, len(splits), 1, max(len(splits), 1))
     rejected = numbers.mapInArrow(partial(_rejected, splits, run_input), REJECT_SCHEMA).toArrow()
-    rejects = tuple(Reject(**row) for row in rejected.to_pylist())
-    return PreparedFiles(folder, count, rejects)
+    cells = CellLog()
+    rejects = tuple(read_rejects(rejected, cells))
+    return PreparedFiles(folder, count, rejects, DataNotes(units, cells, Accounting(), 0))
 
 
 def _packed(
@@ -129,11 +155,11 @@ def _packed(
 def _rejected(
     splits: Sequence[MarkedSplit], run_input: RunInput, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    rejects: list[Reject] = []
+    rejects, cells = list[Reject](), CellLog()
     lenient = replace(run_input, strict=False)
-    for _ in items_of_splits(_NAME, splits, lenient, batches, rejects=rejects):
+    for _ in items_of_splits(_NAME, splits, lenient, batches, rejects=rejects, cells=cells):
         pass
-    yield reject_batch(rejects)
+    yield reject_batch(rejects, cells)
 
 
 def sorted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

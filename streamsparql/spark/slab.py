@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.compiled import CompiledQuery
-from streamsparql.errors import EngineError, SourceError, StreamSparqlError
+from streamsparql.errors import EngineError, LimitExceeded, SourceError, StreamSparqlError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering.lower import TimeSlab
@@ -82,6 +82,8 @@ class Task:
     """By part, the number of elements of each window before the first that the part reads."""
     measured: bool = False
     """Whether tasks emit measurements instead of rows (`analyze`)."""
+    delay: int = 0
+    """The milliseconds by which the items that a part reads may be out of order."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -157,7 +159,16 @@ def _execution(
 ) -> Execution:
     start = max(part.begin - task.margin, task.begin)
     end = None if part.end == INFINITY else part.end
-    run_input = replace(task.run_input, streams=streams, start=start, end=end)
+    run_input = replace(
+        task.run_input,
+        streams=streams,
+        start=start,
+        end=end,
+        max_delay=task.delay,
+        time_unit="ms",
+        time_zone=None,
+        stamp_from=None,  # they were read before
+    )
     slab = TimeSlab(task.back(part), part.end, task.ranks.get(part.number, {}))
     run = execution(
         task.query,
@@ -180,7 +191,8 @@ Workers serve one run after another, so only the last is retained."""
 
 def shared_execution(task: Task) -> Execution:
     """Return the execution whose dictionary and static graphs all parts in this process share."""
-    if task.name not in _SHARED_EXECUTIONS:
+    shared = _SHARED_EXECUTIONS.get(task.name)
+    if shared is None or shared.guard.broken:  # by a task that failed, and may be tried again
         _SHARED_EXECUTIONS.clear()
         _SHARED_EXECUTIONS[task.name] = _new_shared_execution(task)
     return _SHARED_EXECUTIONS[task.name]
@@ -244,6 +256,8 @@ def part_error(task: Task, part: TaskPart, error: Exception) -> StreamSparqlErro
     message = (
         str(error) if isinstance(error, StreamSparqlError) else f"{type(error).__name__}: {error}"
     )
+    if isinstance(error, LimitExceeded):
+        return LimitExceeded(f"{where}: {error.args[0]}", error.limit, error.value, error.operator)
     kind = SourceError if isinstance(error, SourceError) else EngineError
     return kind(f"{where}{notes}: {message}")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,11 +16,15 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput
+from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import result_columns
 from streamsparql.run.result import Computation, Result, raise_again
-from streamsparql.sources.chunk import Reject
-from streamsparql.spark.engine import SparkRun
+from streamsparql.sources.chunk import Accounting, Reject
+from streamsparql.sources.failed_cells import CellLog
+from streamsparql.sources.stamps import LATEST
+from streamsparql.spark.engine import SparkRun, check_limits
 from streamsparql.spark.failures import raising_task_errors
+from streamsparql.spark.stream_inputs import is_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +46,7 @@ class SparkComputation(Computation):
         slabs: int | None,
     ) -> None:
         refuse_events(query.logical)
+        check_limits(run_input.limits)
         decoder = RowDecoder(query.form, query.variables, TermDictionary(), query.ranking)
         super().__init__(query, run_input, decoder)
         self._spark, self._slabs = spark, slabs
@@ -66,6 +72,7 @@ class SparkComputation(Computation):
             self.decoder.terms = TermDictionary()  # an earlier call may have left it half full
             self._rows = self._encoded(table)
             self.started = True
+            DataNotes(self.run.recognised_units(), CellLog(), Accounting(), 0).issue()
         return self._rows
 
     @override
@@ -79,8 +86,36 @@ class SparkComputation(Computation):
             return self.run.rejects()
 
     @override
+    def notes(self) -> DataNotes:
+        """Return the notes on the data; the first call reads the streams once more."""
+        late = [reject for reject in self._rejects if reject.late]
+        items = Accounting(late=len(late), rejected=len(self._rejects) - len(late))
+        needed = max((reject.lateness for reject in late), default=0)
+        return DataNotes(self.run.recognised_units(), self.run.cells, items, needed)
+
+    @override
     def span(self) -> tuple[int | None, int]:
         return self.run.task.begin, self.run.task.seen
+
+    @override
+    def sample(self, items: int) -> RunInput | None:
+        """Return the input for a run in this process, with the first rows of DataFrames."""
+        data = super().sample(items)
+        if data is None:
+            return None
+
+        def local(source: Any) -> Any:
+            return source.limit(items).toArrow() if is_frame(source) else source
+
+        with raising_task_errors():
+            return replace(
+                data,
+                streams={name: local(source) for name, source in data.streams.items()},
+                graph=local(data.graph),
+                graphs={name: local(source) for name, source in data.graphs.items()},
+                # the rows of a DataFrame are in no order
+                max_delay=LATEST if any(map(is_frame, data.streams.values())) else data.max_delay,
+            )
 
     def _encoded(self, table: pa.Table) -> Batch:
         """Return rows as ids of the decoder's dictionary."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,12 @@ from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Rejected, Wanted
 from streamsparql.sources.disorder import Sorter
 from streamsparql.sources.encoder import Encoder
+from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import check_distinct, files_of
 from streamsparql.sources.mapping import Mapped
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.records import are_messages
+from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.spark.cut import TimeHistogram
 from streamsparql.spark.exchange import ITEM_SCHEMA, items_of_chunks
 from streamsparql.spark.file_slices import (
@@ -117,6 +121,10 @@ class FrameInput(StreamInput):
     """Whether a column orders items of one timestamp."""
     predicates: tuple[str, ...] = ()
     """The predicates, if their column contains their numbers; empty if it contains strings."""
+    unit: str = "ms"
+    """The unit of timestamps that are numbers."""
+    recognised: RecognisedUnit | None = None
+    """The unit of the timestamps, if it was recognised by their size."""
 
     @property
     @override
@@ -130,6 +138,12 @@ class MemoryInput(StreamInput):
 
     items: pa.Table
     rejects: tuple[Reject, ...]
+    reading: Reading
+
+    @property
+    def recognised(self) -> RecognisedUnit | None:
+        """The unit of the timestamps, if it was recognised by their size."""
+        return self.reading.stamps.recognised
 
     @property
     @override
@@ -156,10 +170,10 @@ def survey_stream(
     if is_frame(source):
         from streamsparql.spark.frames import survey_frame
 
-        return survey_frame(name, source, plan, run_input.strict, schema)
+        return survey_frame(name, source, plan, run_input, schema)
     mapped = source if isinstance(source, Mapped) else None
-    table = source if mapped is None else mapped.source
-    if files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-"):
+    if _is_files(source):
+        table = source if mapped is None else mapped.source
         return survey_files(spark, name, check_distinct(paths_of(table)), run_input, mapped)
     return _survey_memory(name, source, run_input)
 
@@ -171,11 +185,13 @@ def is_frame(source: Any) -> bool:
 
 def _survey_memory(name: str, source: Any, run_input: RunInput) -> MemoryInput:
     terms, sorter = TermDictionary(), _sorter(name, run_input)
-    chunks = read_stream(source, f"<{name}>", terms, strict=run_input.strict)
+    reading = run_input.reading_of(name)
+    chunks = read_stream(source, f"<{name}>", terms, strict=run_input.strict, reading=reading)
     tables = list(items_of_chunks(chunks, sorter, terms))
     items = pa.concat_tables(tables) if tables else ITEM_SCHEMA.empty_table()
     histogram = TimeHistogram.of_samples([items.column("timestamp").to_numpy()], [items.num_rows])
-    return MemoryInput(name, histogram, sorter.least, sorter.seen, items, tuple(sorter.rejects))
+    rejects = tuple(sorter.rejects)
+    return MemoryInput(name, histogram, sorter.least, sorter.seen, items, rejects, reading)
 
 
 def survey_files(
@@ -187,14 +203,16 @@ def survey_files(
 ) -> OrderedFiles | SplitFiles:
     """Return files as a stream; a job surveys those without statistics of their time ranges."""
     groups = None
-    if mapped is None:
-        groups = row_groups_in_order(paths, Encoder(f"<{name}>", TermDictionary()))
+    messages = run_input.reading_of(name).predicate is not None
+    if mapped is None and not messages:
+        reading = run_input.reading_of(name)
+        groups = row_groups_in_order(paths, Encoder(f"<{name}>", TermDictionary(), reading=reading))
     if groups is not None:
         histogram = TimeHistogram.of_ranges([(g.least, g.most, g.rows) for g in groups])
         least = min((g.least for g in groups), default=INFINITY)
         seen = max((g.most for g in groups), default=-1)
         return OrderedFiles(name, histogram, least, seen, tuple(groups))
-    splits = splits_of(paths, mapped)
+    splits = splits_of(paths, mapped, whole=messages)
     surveying = partial(survey_splits, name, tuple(splits), without_data(run_input))
     surveys = _run_survey(spark, surveying, len(splits))
     marks = [row["seen"] for row in surveys]
@@ -238,12 +256,57 @@ def without_data(run_input: RunInput) -> RunInput:
         strict=run_input.strict,
         max_delay=run_input.max_delay,
         max_jump=run_input.max_jump,
+        time_unit=run_input.time_unit,
+        time_zone=run_input.time_zone,
+        stamp_from=run_input.stamp_from,
         started=run_input.started,
+        limits=run_input.limits,
     )
 
 
+def with_time_units(run_input: RunInput) -> tuple[RunInput, list[tuple[str, RecognisedUnit]]]:
+    """Return a run's input with the unit of each stream's timestamps, and the recognised units.
+
+    Where a unit is not set, the first timestamp of the source decides, as in the embedded engine:
+    tasks read a source from the middle. The unit of a DataFrame is decided when it is surveyed.
+    """
+    units: dict[str, str] = {}
+    recognised: list[tuple[str, RecognisedUnit]] = []
+    for name, source in run_input.streams.items():
+        stamps = run_input.reading_of(name).stamps
+        if stamps.unit is None and _is_files(source):
+            _decide_unit(name, source, run_input.reading_of(name, stamps))
+            if stamps.recognised is not None:
+                recognised.append((name, stamps.recognised))
+            stamps.unit = stamps.unit or "ms"
+        if stamps.unit is not None:
+            units[name] = stamps.unit
+    return replace(run_input, time_unit=units), recognised
+
+
+def _decide_unit(name: str, source: Any, reading: Reading) -> None:
+    """Read files up to the first timestamp."""
+    mapped = source if isinstance(source, Mapped) else None
+    paths = paths_of(source if mapped is None else mapped.source)
+    encoder = Encoder(
+        f"<{name}>", TermDictionary(), wanted=Wanted(frozenset()), reading=reading.probing()
+    )
+    for split in splits_of(paths, mapped, whole=reading.predicate is not None):
+        for chunk in split_chunks(split, encoder, 1):
+            if len(chunk.stamps):
+                return
+
+
+def _is_files(source: Any) -> bool:
+    """Return whether a source is files, which tasks read."""
+    table = source.source if isinstance(source, Mapped) else source
+    if are_messages(table):
+        return False
+    return files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-")
+
+
 def _sorter(name: str, run_input: RunInput, seen: int = -1) -> Sorter:
-    sorter = Sorter(f"<{name}>", run_input.max_delay, run_input.strict, run_input.max_jump)
+    sorter = run_input.sorter(name)
     sorter.seen = seen
     return sorter
 
@@ -257,14 +320,16 @@ def survey_splits(
     """Survey the timestamps of splits, without reading terms: yield rows of `SURVEY_SCHEMA`."""
     for batch in batches:
         for k in batch.column(0).to_pylist():
-            encoder = Encoder(f"<{name}>", TermDictionary(), wanted=Wanted(frozenset()))
-            sorter = Sorter(f"<{name}>", run_input.max_delay, False, run_input.max_jump)
+            reading = run_input.reading_of(name)
+            nothing = Wanted(frozenset())
+            encoder = Encoder(f"<{name}>", TermDictionary(), wanted=nothing, reading=reading)
+            sorter = replace(run_input, strict=False).sorter(name)
             stamps: list[IntArray] = [np.empty(0, np.int64)]
             for chunk in split_chunks(splits[k], encoder, CHUNK_ITEMS):
                 chunk.rejects.clear()
                 sorter.push(chunk)
                 stamps.append(chunk.stamps)
-            settle_quarantine(sorter, next_split(splits, k))
+            settle_quarantine(sorter, next_split(splits, k), reading)
             rows = np.sort(np.concatenate(stamps))
             sample = rows[:: max(1, len(rows) // SAMPLE)]
             row = {
@@ -277,9 +342,10 @@ def survey_splits(
             yield pa.RecordBatch.from_pydict(row)
 
 
-def settle_quarantine(sorter: Sorter, following: Sequence[Split]) -> None:
+def settle_quarantine(sorter: Sorter, following: Sequence[Split], reading: Reading) -> None:
     """Decide, by the first item of the next split, on items in quarantine at the end of a split."""
-    stamps_only = Encoder(sorter.name, TermDictionary(), wanted=Wanted(frozenset()))
+    nothing = Wanted(frozenset())
+    stamps_only = Encoder(sorter.name, TermDictionary(), wanted=nothing, reading=reading.probing())
     for split in following if sorter.undecided else ():
         for chunk in split_chunks(split, stamps_only, 1):
             chunk.rejects.clear()
@@ -299,20 +365,29 @@ def items_of_split(
     terms: TermDictionary,
     wanted: Wanted | None,
     rejects: list[Reject] | None = None,
+    cells: CellLog | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the accepted items of a split that `wanted` selects.
 
     `following` is the next split of the file, `earlier` the greatest timestamp before the split.
-    Late and rejected items are added to `rejects`, with their positions in the file.
+    Late and rejected items are added to `rejects`, with their positions in the file, and the cells
+    of a mapped table without a value to `cells`.
     """
-    encoder = Encoder(f"<{name}>", terms, "", wanted, run_input.strict)
+    reading = run_input.reading_of(name)
+    encoder = Encoder(f"<{name}>", terms, "", wanted, run_input.strict, reading=reading)
     sorter = _sorter(name, run_input, earlier)
     chunks = split_chunks(split, encoder, CHUNK_ITEMS)
     try:
         yield from items_of_chunks(
-            chunks, sorter, terms, number << 40, lambda: settle_quarantine(sorter, following)
+            chunks,
+            sorter,
+            terms,
+            number << 40,
+            lambda: settle_quarantine(sorter, following, reading),
         )
     except Rejected as error:
         raise Rejected(located(error.reject, split)) from None
     if rejects is not None:
         rejects += [located(reject, split) for reject in sorter.rejects]
+    if cells is not None:
+        cells.include(reading.cells)

@@ -6,6 +6,7 @@ that a stage needs from other stages, are pickled with them.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,9 @@ from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Reject, Wanted
 from streamsparql.sources.encoder import Encoder
+from streamsparql.sources.failed_cells import CellLog
+from streamsparql.sources.reading import Reading
+from streamsparql.sources.stamps import StampReader
 from streamsparql.spark import slab
 from streamsparql.spark.analyze import measure_merge, measure_part
 from streamsparql.spark.blocks import without_dictionaries
@@ -74,10 +78,14 @@ def _ranges(
     for name, (groups, since) in direct.items():
         run = slab.shared_execution(task)
         encoder = Encoder(
-            f"<{name}>", run.terms, wanted=run.wanted(name), strict=task.run_input.strict
+            f"<{name}>",
+            run.terms,
+            wanted=run.wanted(name),
+            strict=task.run_input.strict,
+            reading=task.run_input.reading_of(name),
         )
         batches = read_in_order(
-            groups, since[part.number], part.end, encoder, SLAB_CHUNK, task.run_input.max_delay
+            groups, since[part.number], part.end, encoder, SLAB_CHUNK, task.run_input.delay
         )
         sources[name] = partial(_reader, batches)
     return sources
@@ -153,10 +161,12 @@ def items_of_splits(
     wanted: Wanted | None = None,
     terms: TermDictionary | None = None,
     rejects: list[Reject] | None = None,
+    cells: CellLog | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the items of the splits whose numbers arrive; add late and rejected ones to `rejects`.
 
-    Rejects are collected only if the list is passed.
+    Rejects, and the cells of mapped tables without a value, are collected only if the list and the
+    log are passed.
     """
     terms = TermDictionary() if terms is None else terms
     for batch in batches:
@@ -164,7 +174,7 @@ def items_of_splits(
             split, seen = splits[number]
             after = next_split([each for each, _ in splits], number)
             yield from items_of_split(
-                name, split, after, seen, number, run_input, terms, wanted, rejects
+                name, split, after, seen, number, run_input, terms, wanted, rejects, cells
             )
 
 
@@ -182,19 +192,19 @@ def rejects_of_splits(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rejects of the splits whose numbers arrive, as rows of `REJECT_SCHEMA`."""
     run, lenient = slab.shared_execution(task), replace(task.run_input, strict=False)
-    rejects: list[Reject] = []
+    rejects, cells = list[Reject](), CellLog()
     wanted = run.wanted(name)
-    for _ in items_of_splits(name, splits, lenient, batches, wanted, run.terms, rejects):
+    for _ in items_of_splits(name, splits, lenient, batches, wanted, run.terms, rejects, cells):
         pass
-    yield reject_batch(rejects)
+    yield reject_batch(rejects, cells)
 
 
-def rejects_of_frame(name: str, batches: Batches) -> Iterator[pa.RecordBatch]:
+def rejects_of_frame(name: str, unit: str, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Yield the rejects among the rows of a DataFrame, with their positions in a batch of rows."""
-    terms = TermDictionary()
+    terms, reading = TermDictionary(), Reading(StampReader(unit))
     for batch in batches:
         rejects: list[Reject] = []
-        for chunk in read_stream(batch, f"<{name}>", terms):
+        for chunk in read_stream(batch, f"<{name}>", terms, reading=reading):
             rejects += chunk.rejects
         yield reject_batch(rejects)
         if terms.due():
@@ -202,13 +212,30 @@ def rejects_of_frame(name: str, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 REJECT_SCHEMA = (
-    "source string, position long, reason string, item string, unit string, late boolean"
+    "source string, position long, reason string, item string, unit string, late boolean,"
+    " lateness long, cells binary"
 )
-"""The schema of rejects, in Spark's DDL."""
+"""The schema of rejects, in Spark's DDL; a row without a source has a log of cells."""
 
 
-def reject_batch(rejects: Sequence[Reject]) -> pa.RecordBatch:
-    """Return rejects as rows of `REJECT_SCHEMA`."""
+def read_rejects(rows: pa.Table, cells: CellLog) -> list[Reject]:
+    """Return the rejects among rows of `REJECT_SCHEMA`; add their logs of cells to `cells`."""
+    rejects = []
+    for row in rows.to_pylist():
+        log = row.pop("cells")
+        if log is None:
+            rejects.append(Reject(**row))
+        else:
+            cells.include(pickle.loads(log))  # the tasks of this run wrote it
+    return rejects
+
+
+def reject_batch(rejects: Sequence[Reject], cells: CellLog | None = None) -> pa.RecordBatch:
+    """Return rejects as rows of `REJECT_SCHEMA`, and one row with a log of cells."""
+    logs: list[bytes | None] = [None] * len(rejects)
+    if cells is not None and not cells.empty:
+        rejects = [*rejects, Reject("", 0, "", None)]
+        logs.append(pickle.dumps(cells))
     items = [r.item if isinstance(r.item, str | None) else repr(r.item) for r in rejects]
     columns = [
         pa.array([r.source for r in rejects], pa.string()),
@@ -217,8 +244,10 @@ def reject_batch(rejects: Sequence[Reject]) -> pa.RecordBatch:
         pa.array(items, pa.string()),
         pa.array([r.unit for r in rejects], pa.string()),
         pa.array([r.late for r in rejects], pa.bool_()),
+        pa.array([r.lateness for r in rejects], pa.int64()),
+        pa.array(logs, pa.binary()),
     ]
-    return pa.RecordBatch.from_arrays(columns, list(Reject._fields))
+    return pa.RecordBatch.from_arrays(columns, [*Reject._fields, "cells"])
 
 
 def count_elements(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Context
+
+_SIGNIFICANT, _SHOWN = 15, 10
+"""Numbers of more digits than a double holds are computed; these are shown with fewer."""
+_LAGS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 _THOUSANDS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 _BAR_CELLS = " ▏▎▍▌▋▊▉█"
 
@@ -66,6 +71,46 @@ def seconds(value: float) -> str:
         return "<0.1 ms" if value < 0.0001 else f"{_three_figures(value * 1000)} ms"
     unit, name = (1, "s") if value < 600 else (60, "min") if value < 6000 else (3600, "h")
     return f"{_three_figures(value / unit)} {name}"
+
+
+def lag(milliseconds: int) -> str:
+    """Return a length of time in its two largest units; below a minute, in tenths of seconds.
+
+    >>> lag(8), lag(8_249), lag(9_000), lag(59_990), lag(11_100_000), lag(90_000_000)
+    ('8 ms', '8.2 s', '9 s', '1 min', '3 h 5 min', '1 d 1 h')
+    """
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    tenths = round(milliseconds / 100)
+    if tenths < 600:
+        return f"{tenths / 10:g} s"
+    rest = tenths * 100
+    parts = []
+    for name, unit in _LAGS:
+        number, rest = divmod(rest, unit)
+        parts.append((number, name))
+    first = next(k for k, (number, _) in enumerate(parts) if number)
+    return " ".join(f"{number} {name}" for number, name in parts[first : first + 2] if number)
+
+
+def short_number(text: str) -> str:
+    """Return a number as it is written, or rounded to 10 digits if it has more than 15.
+
+    Quotients have up to 34 digits, and sums of doubles end in noise. Whole numbers are exact.
+
+    >>> short_number("55.33333333333333333333333333333333"), short_number("0.30000000000000004")
+    ('55.33333333', '0.3')
+    >>> short_number("1234567.891"), short_number("12345678901234567890.5"), short_number("1.5E-9")
+    ('1234567.891', '12345678901234567890', '1.5E-9')
+    """
+    mantissa, exponent, power = text.partition("E" if "E" in text else "e")
+    whole, point, fraction = mantissa.lstrip("+-").partition(".")
+    digits = len((whole + fraction).lstrip("0"))
+    if not point or digits <= _SIGNIFICANT:
+        return text
+    precise = Context(prec=max(_SHOWN, len(whole.lstrip("0"))))
+    rounded = precise.create_decimal(mantissa).normalize(precise)
+    return f"{rounded:f}{exponent}{power}"
 
 
 def bar(share: float, width: int) -> str:

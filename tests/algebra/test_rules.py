@@ -43,7 +43,9 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import FALSE, IRI, TRUE, Term, integer
 from streamsparql.algebra.window import FixedWindow, SlidingTupleWindow
 
-RULES = {rule.name: rule for phase in phases() for rule in phase.rules}
+FAST = Statistics(rate=1000.0)
+"""Streams that are so fast that short windows have many rows."""
+RULES = {rule.name: rule for phase in phases(FAST) for rule in phase.rules}
 
 WHERE = WINDOW + "WHERE {"
 
@@ -77,7 +79,7 @@ def test_a_rule_preserves_snapshots(name: str, query: str) -> None:
     for before in plans_of(query, "rdfs" if name in ENTAILED else None):
         rewriting = rewrite(before, (Phase(RULES[name]),))
         if not rewriting.trace:  # it applies only after other rules
-            rewriting = rewrite(before)
+            rewriting = rewrite(before, statistics=FAST)
         assert name in rewriting.counts(), sketch(before)
         _check(name, before, rewriting)
 
@@ -112,6 +114,7 @@ NOT_APPLICABLE = [
     ),
     ("drop_order", "{ ?x :p ?y { SELECT ?y { ?y :q ?z } ORDER BY ?z LIMIT 1 } }"),
     ("drop_distinct", "{ { SELECT DISTINCT ?x { ?x :p ?y } } }"),
+    ("group_annotations", "{ ?x :p ?y } AGGREGATE { (?n, COUNT, {?x}) }"),
     ("push_slices", "{ { SELECT ?x { ?x :p ?y } LIMIT 2 } }"),
     ("fold_constants", "{ ?x :p ?y FILTER(NOW() = NOW() || RAND() < 1/0) }"),
     ("drop_units", "{ VALUES ?x { UNDEF UNDEF } ?x :p ?y }"),
@@ -122,6 +125,87 @@ NOT_APPLICABLE = [
 def test_a_rule_does_not_apply_against_its_side_condition(name: str, where: str) -> None:
     for before in plans_of("SELECT * " + where):
         assert rewrite(before, (Phase(RULES[name]),)).plan is before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT ?y ?n {w} AGGREGATE { (?n, COUNT, {?x}) }",
+        "SELECT DISTINCT * {w} AGGREGATE { (?n, COUNT, {?x}) }",
+        "SELECT DISTINCT ?n {w} AGGREGATE { (?n, COUNT, {?x}) FILTER(?y > ?n) }",
+        "SELECT DISTINCT ?x (?n + ?y AS ?m) {w} AGGREGATE { (?n, COUNT, {?x}) }",
+        "CONSTRUCT { ?x :r [] } {w} AGGREGATE { (?n, COUNT, {?x}) }",
+        "CONSTRUCT { ?x :r ?y } {w} AGGREGATE { (?n, COUNT, {?x}) }",
+    ],
+)
+def test_annotations_stay_where_their_rows_are_read(query: str) -> None:
+    where = "FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y }"
+    before = plan("PREFIX : <http://e/> " + query.replace("{w}", where))
+    assert rewrite(before, (Phase(RULES["group_annotations"]),)).plan is before
+
+
+PUSHED = "streamsparql.algebra.rules.push_aggregates_into_joins"
+TUMBLING = "FROM STREAM :s [RANGE 4ms TUMBLING] "
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("unions", "SELECT (MAX(?y) AS ?n) {w}{ { ?x :p ?y } UNION { ?x :q ?y } }"),
+        ("unions", "SELECT ?x (SUM(?y) AS ?n) {w}{ { ?x :p ?y } UNION { ?x :q ?y } } GROUP BY ?x"),
+        (
+            "unions",
+            "SELECT ?x (COUNT(DISTINCT ?y) AS ?n) {w}{ { ?x :p ?y } UNION { ?x :q ?y } } GROUP BY ?x",
+        ),
+        (
+            "unions",
+            "SELECT ?m (SUM(?y) AS ?n) {w}{ { ?x :p ?y BIND(1 AS ?m) }"
+            " UNION { ?x :q ?y OPTIONAL { ?y :r ?y BIND(2 AS ?m) } } } GROUP BY ?m",
+        ),
+        ("joins", "SELECT ?z (COUNT(DISTINCT ?y) AS ?n) {w}{ ?x :p ?y . ?x :q ?z } GROUP BY ?z"),
+        ("joins", "SELECT ?z (SUM(?y) AS ?n) {w}{ ?x :p ?y . ?x :q ?z } GROUP BY ?z"),
+        ("joins", "SELECT ?z (COUNT(?y + ?z) AS ?n) {w}{ ?x :p ?y . ?x :q ?z } GROUP BY ?z"),
+        ("joins", "SELECT (COUNT(*) AS ?n) {w}{ ?x :p ?y . ?v :q ?z }"),
+        (
+            "joins",
+            "SELECT ?z (COUNT(?w) AS ?n) {w}{ { ?x :p ?y OPTIONAL { ?y :r ?w } } ?x :q ?z } GROUP BY ?z",
+        ),
+        (
+            "joins",
+            "SELECT ?z (MAX(timestamp(?y)) AS ?n) {w}{ ?x :p ?y . ?x :q ?z } GROUP BY ?z",
+        ),
+        (
+            "joins",
+            "SELECT ?z (COUNT(*) AS ?n) FROM STREAM :s WINDOW RANGE 4 MS SLIDE 4 MS"
+            " { ?x :p ?y . ?x :q ?z } GROUP BY ?z",
+        ),
+    ],
+)
+def test_aggregates_that_are_not_distributable_stay_above(name: str, query: str) -> None:
+    before = plan("PREFIX : <http://e/> " + query.replace("{w}", TUMBLING))
+    assert rewrite(before, (Phase(RULES[f"push_aggregates_into_{name}"]),)).plan is before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ?w ?y (COUNT(*) AS ?n) {w}{ { ?y :p ?x OPTIONAL { ?x :p ?v } }"
+        " { ?z :q ?x OPTIONAL { ?z :r ?w } } } GROUP BY ?w ?y",
+        "SELECT ?z (SAMPLE(?y) AS ?n) (MAX(?l) AS ?m) {w}{ ?x ?l ?y"
+        " VALUES (?x ?z) { (:a 1) (UNDEF 2) (:a 1) (UNDEF UNDEF) } } GROUP BY ?z",
+        "SELECT ?y (COUNT(?x) AS ?n) (AVG(STRLEN(STR(?x))) AS ?a) {w}{ { ?x :p ?z OPTIONAL { ?x :q ?y } }"
+        " { ?v :r ?z OPTIONAL { ?v :q ?y } } } GROUP BY ?y",
+        "SELECT (MIN(?x) AS ?n) (SUM(1) AS ?m) {w}{ ?x :p ?z . ?z :q ?y . ?y ?l ?v }",
+    ],
+)
+def test_aggregates_are_pushed_below_any_join(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{PUSHED}.LEAST_GAIN", 0.01)
+    name = "push_aggregates_into_joins"
+    for where in (TUMBLING, "FROM STREAM :s WINDOW RANGE 7 MS SLIDE 2 MS "):
+        before = plan("PREFIX : <http://e/> " + query.replace("{w}", where))
+        rewriting = rewrite(before, (Phase(RULES[name]),))
+        assert rewriting.trace
+        _check(name, before, rewriting)
 
 
 def test_columns_that_determine_blank_nodes_are_not_pruned() -> None:

@@ -11,10 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import chain, count
 from typing import Any
 
 import pyarrow
+import pyarrow.csv
+import pyarrow.parquet as parquet
 import pytest
 from support.command_line import (
     ENVIRONMENT,
@@ -32,6 +35,7 @@ from streamsparql.cli import main
 from streamsparql.cli.interrupts import Interrupts
 from streamsparql.run.input import RunInput
 from streamsparql.run.replay import Replay
+from streamsparql.sources import read_stream
 
 without_signals = pytest.mark.skipif(os.name == "nt", reason="Windows lacks these signals")
 
@@ -53,6 +57,16 @@ def test_rows_are_emitted_while_the_input_is_open(folder, emit):
     cells = [row.rstrip().split(",")[1:] for row in rows]
     assert (cells[0][:2], cells[-1]) == (["5", "1000"], ["6", "40000", "50000"])
     assert (len(cells) > 2) == (emit == "eager")
+
+
+def test_rows_wait_for_no_item_after_the_one_that_makes_them_final(folder):
+    with running(folder, "--output", "csv") as process:
+        process.stdin.write("".join(quad("a", n, 1_000 * n) for n in (1, 3, 4)))
+        process.stdin.flush()
+        lines = [process.stdout.readline() for _ in range(2)]  # while standard input is open
+        assert lines[1] == "http://example.org/a,1,1000,3000\n"
+        process.stdin.close()
+        assert process.wait(30) == 0
 
 
 def trig_graph(item: tuple[Any, ...]) -> str:
@@ -169,6 +183,30 @@ def test_killed_run_leaves_no_file_that_looks_whole(folder):
     done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=ENVIRONMENT)
     assert done.returncode == -signal.SIGKILL
     assert [path.suffix for path in folder.glob("rows*")] == [".part"]
+
+
+@without_signals
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_interrupted_run_over_files_leaves_the_rows_in_a_part(folder, kind, monkeypatch, capsys):
+    (folder / f"rows.{kind}").write_text("older")
+    (folder / "all.nq").write_text("".join(quad("a", t * t, 100 * t) for t in range(200)))
+    read = Replay.tables
+
+    def interrupted(replay: Replay) -> Any:
+        for table in read(replay):
+            os.kill(os.getpid(), signal.SIGTERM)
+            yield table
+
+    monkeypatch.setattr(Replay, "tables", interrupted)
+    monkeypatch.setattr("streamsparql.run.execution.read_stream", partial(read_stream, chunk=100))
+    monkeypatch.chdir(folder)
+    assert main(["run", "mean.rq", "--stream", "all.nq", "-o", f"rows.{kind}"]) == 143
+    (part,) = folder.glob("rows*.part")
+    *_, message = capsys.readouterr().err.splitlines()
+    assert message == f"rows.{kind} is not written: the rows so far are in {os.path.realpath(part)}"
+    assert (folder / f"rows.{kind}").read_text() == "older"
+    rows = pyarrow.csv.read_csv(part) if kind == "csv" else parquet.read_table(part)
+    assert 50 < len(rows) < 100
 
 
 @without_signals

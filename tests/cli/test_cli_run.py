@@ -108,7 +108,7 @@ def test_all_kinds_of_terms_are_written(folder):
     items = (
         f'<http://e.org/s> <http://e.org/p> {o} "{t}"^^<{INTEGER}> .' for t, o in enumerate(terms)
     )
-    text = "SELECT ?o ?end FROM STREAM <s> WINDOW RANGE 1 MS SLIDE 1 MS { ?s ?p ?o }"
+    text = "SELECT ?o ?end FROM STREAM <s> WINDOW RANGE 1 MS SLIDE 1 MS { ?s ?p ?o } # lint: ignore"
     (folder / "terms.rq").write_text(text)
     (folder / "terms.nq").write_text("\n".join(items))
     lines = output_lines(folder, "terms.rq", "--stream", "s=terms.nq", "--output", "jsonl")
@@ -246,7 +246,10 @@ def test_table_rows_without_triples_are_counted(folder):
         "2 items: 2 accepted, 0 late, 0 rejected, 2 table rows without triples;"
     )
     (folder / "map.rq").write_text("CONSTRUCT { <x> <n> ?m } {}")
-    summary = run(folder, "n.rq", *arguments).stderr
+    summary, note, *_ = run(folder, "n.rq", *arguments).stderr.splitlines()
+    assert note == (
+        "note: a.jsonl: no record has the key m, which the mapping reads; the first has n, t"
+    )
     assert summary.startswith(
         "0 items: 0 accepted, 0 late, 0 rejected, 4 table rows without triples;"
     )
@@ -265,12 +268,14 @@ def test_late_and_rejected_items_are_counted_and_listed(folder):
     assert rejects == [
         *(f"  wind.nq, line {n}: not a line of N-Quads: 'so what'" for n in (4, 5, 6)),
         "  … and 1 more; --rejects FILE writes all",
+        "note: late: 1 of 7 items, not in the result; --max-delay 10s keeps all of them,"
+        " --max-delay auto sorts the whole input",
     ]
     done = run(folder, *MEAN_OF_WIND, "--max-delay", "10s")
     assert done.stderr.startswith("7 items: 4 accepted, 0 late, 3 rejected")
     run(folder, *MEAN_OF_WIND, "--rejects", "bad.jsonl")
     *_, last = map(json.loads, (folder / "bad.jsonl").read_text().splitlines())
-    assert (last["source"], last["position"], last["reason"]) == ("wind.nq", 7, "late by 10000 ms")
+    assert (last["source"], last["position"], last["reason"]) == ("wind.nq", 7, "late by 10 s")
     assert run(folder, *MEAN_OF_WIND, "--quiet").stderr == ""
     done = run(folder, *MEAN_OF_WIND, "--strict", "-o", "out.txt")
     assert (done.returncode, done.stdout) == (1, "")
@@ -304,6 +309,33 @@ def test_csv_without_formulas(folder):
     assert (done.returncode, done.stdout.splitlines()[1][:10]) == (0, "'=1+1,-1,0")
     done = run(folder, "f.rq", "--output", "jsonl", "--escape-formulas")
     assert (done.returncode, "requires --output csv" in done.stderr) == (2, True)
+
+
+def test_output_formats_of_sparql_and_native_values(folder):
+    done = run(folder, *MEAN_OF_WIND, "--output", "sparql-csv", "--quiet")
+    head, first, *_ = done.stdout.splitlines()
+    assert head.split(",")[-2:] == ["start", "end"]
+    assert first.split(",")[-2].endswith("Z")
+    (folder / "o.rq").write_text("SELECT ?n { VALUES ?n { 2 1 } } ORDER BY ?n")
+    done = run(folder, "o.rq", "-o", "n.tsv")
+    assert (done.returncode, (folder / "n.tsv").read_text().split()[0]) == (0, "?n")
+    assert run(folder, "o.rq", "--output", "sparql-csv", "--quiet").stdout.split() == [
+        "n",
+        "1",
+        "2",
+    ]
+    done = run(folder, "o.rq", "--output", "jsonl", "--values", "native")
+    assert sorted(json.loads(line)["n"] for line in done.stdout.splitlines()) == [1, 2]
+    for options, message in (
+        (("--values", "native"), "--values native requires --output csv, jsonl or parquet"),
+        (("--values", "python", "--output", "csv"), "invalid choice: 'python'"),
+    ):
+        done = run(folder, "o.rq", *options)
+        assert (done.returncode, message in done.stderr) == (2, True)
+    (folder / "c.rq").write_text("CONSTRUCT { <a> <b> <c> } {}")
+    done = run(folder, "c.rq", "--output", "sparql-json")
+    message = "sparql-json is a format for solutions, not for CONSTRUCT; use nq"
+    assert (done.returncode, message in done.stderr) == (2, True)
 
 
 # -- files that the query names --------------------------------------------------------------------

@@ -31,14 +31,18 @@ def scripts(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("streamsparql ''", "run explain check demo prepare completion --help --version"),
+        ("streamsparql ''", "run explain check head demo prepare completion --help --version"),
         ("streamsparql r", "run"),
         ("streamsparql run --eng", "--engine"),
         ("streamsparql run --engine ''", "embedded spark"),
         ("streamsparql run query.rq --timestamps l", "local"),
         ("streamsparql run --stream ''", ""),  # bash falls back to files
         ("streamsparql run ''", ""),
-        ("streamsparql run query.rq --output =", "table csv jsonl nq parquet"),
+        ("streamsparql run query.rq --output p", "parquet"),
+        (
+            "streamsparql run query.rq --output =",
+            "table csv jsonl nq parquet sparql-json sparql-xml sparql-csv sparql-tsv",
+        ),
         ("streamsparql run query.rq --output = j", "jsonl"),
         (
             "streamsparql demo ''",

@@ -176,7 +176,9 @@ def test_equal_rows_share_a_lane_and_rows_without_end_are_arrows() -> None:
     assert "×3" in labels(picture)
     assert labels(picture).count("?x") == 1
     assert len(tips(picture, "rect")) == 4
-    query = streamsparql.compile("SELECT ?x { STREAM <s> [ALL] { ?x <http://e/p> ?v } }")
+    query = streamsparql.compile(
+        "SELECT ?x { STREAM <s> [ALL] { ?x <http://e/p> ?v } }  # lint: ignore"
+    )
     result = query.run(items(2))
     picture = result.timeline()
     assert validities(picture, "path") == ["holds over [0, …)", "holds over [7, …)"]

@@ -147,6 +147,21 @@ def test_a_source_that_can_be_read_once_is_computed_and_shown(notebook: Notebook
     assert len(list(notebook["read_result"])) == 2
 
 
+def test_a_cell_without_rows_says_why(notebook: Notebook) -> None:
+    typo = QUERY.replace("<p>", "<P>")
+    for reports in ("", " --report rstream"):
+        done = notebook.run(f"%%streamsparql --streams wind{reports}\n{typo}")
+        assert done.error is None
+        assert "did you mean &lt;p&gt;?" in done.shown[-1]["text/html"]
+        assert "did you mean <p>?" in done.shown[-1]["text/plain"]
+
+
+def test_a_cell_shows_warnings_with_the_query_only(notebook: Notebook) -> None:
+    done = notebook.run(f"%%streamsparql --streams wind\n{QUERY} LIMIT 5")
+    assert "[limit-per-instant]" in done.shown[0]["text/html"]
+    assert "limit-per-instant" not in done.text
+
+
 def test_reports_are_shown_as_a_timeline(notebook: Notebook) -> None:
     line = "%%streamsparql q --streams wind --report rstream --every 5ms --until 20"
     done = notebook.run(f"{line}\n{QUERY}")

@@ -264,6 +264,7 @@ def _random_text(random: Random) -> str:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_operators_agree_with_the_definitions(family: str) -> None:
     @settings(max_examples=4)
     @given(of_family(family), st.integers(0, 2**32))
@@ -342,7 +343,7 @@ def test_trace_of_many_items_is_cut_off_with_a_note() -> None:
 
 def test_trace_of_large_states_is_cut_off_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamsparql.look.traces.recording.MAX_STATE_ROWS", 100)
-    text = "SELECT DISTINCT ?v FROM STREAM :s WINDOW RANGE 1 S SLIDE 1 { ?x :p ?v }"
+    text = "SELECT DISTINCT ?v FROM STREAM :s WINDOW RANGE 1 S SLIDE 1 MS { ?x :p ?v }"
     trace = trace_of(text, *(("a", "p", k, k) for k in range(100)), step=1)
     assert trace.until == trace[-2].instant + 1 < 99
     assert "too many rows" in trace.note
@@ -402,10 +403,12 @@ def test_note_mentions_late_items() -> None:
 
 
 def test_invalid_arguments_raise() -> None:
-    for options in ({"limit": 0}, {"step": -1}, {"step": 1.5}):
-        with pytest.raises(EngineError, match="must be a positive integer"):
-            trace_of(WINDOW, **options)  # type: ignore[arg-type]
-    with pytest.raises(EngineError, match="an instant must be"):
+    with pytest.raises(EngineError, match="limit must be a positive integer, not 0"):
+        trace_of(WINDOW, limit=0)
+    for step in (0, -1, 1.5):
+        with pytest.raises(EngineError, match=rf"^step.* {step}"):
+            trace_of(WINDOW, step=step)  # type: ignore[arg-type]
+    with pytest.raises(EngineError, match="t must not be before 1970: -1"):
         trace_of(WINDOW).at(-1)
     with pytest.raises(SourceError, match="missing stream"):
         streamsparql.compile(PREFIX + WINDOW).trace()
@@ -449,7 +452,8 @@ def test_steps_table_omits_empty_steps(slow: Trace) -> None:
 
 # -- Pictures -------------------------------------------------------------------------------------
 
-TURBINES = f"""{PREFIX} SELECT ?x (AVG(?v) AS ?mean) (COUNT(?w) AS ?n)
+TURBINES = f"""{PREFIX} # lint: ignore combined-readings
+SELECT ?x (AVG(?v) AS ?mean) (COUNT(?w) AS ?n)
 FROM STREAM :s WINDOW RANGE 10 S SLIDE 2 S
 {{ ?x :power ?v OPTIONAL {{ ?x :wind ?w FILTER(?w > 100) }} FILTER(?v < 850) }} GROUP BY ?x"""
 

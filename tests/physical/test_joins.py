@@ -39,11 +39,11 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.kernels import intervals
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators import binary
+from streamsparql.physical.operators import sliced
 from streamsparql.physical.operators.filter import AntiJoin, Mark, SemiJoin
 from streamsparql.physical.operators.join import Join, Minus
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
-from streamsparql.physical.state import sweep_area
+from streamsparql.physical.state import key_index, sweep_area
 
 LEFT, RIGHT = ("x", "y", "a"), ("b", "y", "x")
 BOTH = ("x", "y", "a", "b")
@@ -193,10 +193,10 @@ def test_an_operator_is_its_definition_on_the_snapshots_of_many_cases(
 def test_indexes_slices_and_small_blocks_change_nothing(name: str, case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_area, "_BRUTE", -1)
-        patch.setattr(sweep_area, "_FEW", 0)
-        patch.setattr(sweep_area, "_WASTE", 0)
+        patch.setattr(key_index, "_FEW", 0)
+        patch.setattr(key_index, "_WASTE", 0)
         patch.setattr(intervals, "BLOCK", 2)
-        patch.setattr(binary, "SLICE", 3)
+        patch.setattr(sliced, "SLICE", 3)
         check(name, case)
 
 

@@ -84,6 +84,7 @@ from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnA
 from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.match import TriplePatternMatching
+from streamsparql.physical.operators.multi_join import MultiJoin
 from streamsparql.physical.operators.path import TransitiveClosure
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import (
@@ -374,6 +375,11 @@ SETS = [
 ]
 KINDS: dict[str, Kind] = {
     "join": binary(lambda terms, a, b: Join(a, b, terms)),
+    "multi join": Kind(
+        lambda terms, *inputs: MultiJoin(inputs),
+        [("x", "y"), ("y", "z"), ("z", "x")],
+        cases(*[rows_over([tying, tying])] * 3, max_rows=7),
+    ),
     "left join": binary(lambda terms, a, b: LeftJoin(a, b)),
     "left join with a condition": binary(lambda terms, a, b: LeftJoin(a, b, differ(terms), terms)),
     "left join on": Kind(
@@ -590,7 +596,7 @@ def test_a_restored_operator_equals_an_undisturbed_one_in_many_cases(name: str) 
     test()
 
 
-@pytest.mark.parametrize("name", ["join", "left join", "closure", "mark on columns"])
+@pytest.mark.parametrize("name", ["join", "multi join", "left join", "closure", "mark on columns"])
 def test_restored_areas_rebuild_their_indexes(name: str) -> None:
     @settings(max_examples=30)
     @given(KINDS[name].cases, st.integers(0, 5))

@@ -15,7 +15,7 @@ from support.steps import Row, batch_of, rows_of, rows_over
 
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.kernels import intervals
-from streamsparql.physical.state import sweep_area
+from streamsparql.physical.state import key_index, sweep_area
 from streamsparql.physical.state.sweep_area import SweepArea
 
 NAMES, OTHERS = ("x", "y", "a"), ("y", "b", "x")
@@ -23,21 +23,23 @@ ids = st.sampled_from([0, 1, 1, 2, 3])
 rows = st.lists(st.one_of(rows_over([ids] * 3), rows_over([st.integers(1, 2)] * 3)), max_size=12)
 
 
+INDEXED = {"_BRUTE": -1, "_SMALL": 0}
 SEARCH_SETTINGS = {
-    "as it is": {},
-    "indexed": {"_BRUTE": -1, "_SMALL": 0},
-    "by time": {"_BRUTE": -1, "_SMALL": 0, "_FEW": 0, "_WASTE": 0.5},
-    "exact searches": {"_BRUTE": -1, "_SMALL": 0, "_FEW": 0, "_WASTE": 0},
+    "as it is": ({}, {}),
+    "indexed": (INDEXED, {}),
+    "by time": (INDEXED, {"_FEW": 0, "_WASTE": 0.5}),
+    "exact searches": (INDEXED, {"_FEW": 0, "_WASTE": 0}),
 }
-"""Thresholds that select each way of searching, even for few rows."""
+"""Thresholds of areas and of indexes that select each way of searching, even for few rows."""
 
 
 @contextmanager
 def search_settings(setting: str, block: int = intervals.BLOCK) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intervals, "BLOCK", block)
-        for name, value in SEARCH_SETTINGS[setting].items():
-            patch.setattr(sweep_area, name, value)
+        for module, values in zip((sweep_area, key_index), SEARCH_SETTINGS[setting], strict=True):
+            for name, value in values.items():
+                patch.setattr(module, name, value)
         yield
 
 

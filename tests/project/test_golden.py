@@ -14,6 +14,7 @@ import pytest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))  # pytest does this by `pythonpath`
 
+from support import mistakes
 from support.golden import GOLDEN, Case, cases, shown, write
 
 
@@ -26,3 +27,5 @@ def test_plans_and_rows_match_the_golden_file(case: Case) -> None:
 if __name__ == "__main__":
     for file in sorted(GOLDEN.glob("*.txt")):
         write(file)
+    for file in sorted(mistakes.MISTAKES.glob("*.txt")):
+        mistakes.write(file)

@@ -97,3 +97,11 @@ def test_public_names_are_importable_and_documented():
         assert name in dir(streamsparql)
     with pytest.raises(AttributeError):
         streamsparql.nothing  # noqa: B018
+
+
+def test_dir_lists_public_names_only():
+    code = "import streamsparql; streamsparql.compile('ASK {}').check(); print(*dir(streamsparql))"
+    names = python(code).split()
+    assert [name for name in names if name.startswith("_")] == ["__version__"]
+    modules = {path.stem for path in (ROOT / "streamsparql").iterdir()}
+    assert not modules.intersection(names) - {"compile"}

@@ -6,6 +6,7 @@ the package, as a Ctrl-C could, by a signal, in a source, in `on_row`.
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -135,12 +136,19 @@ CALLS = {
     "advance": lambda live: live.advance(95),
     "rows": lambda live: live.rows(),
     "to_arrow": lambda live: live.to_arrow(),
+    "to_pandas": lambda live: live.to_pandas(),
+    "snapshot": lambda live: live.snapshot(),
+    "next row": lambda live: asyncio.run(anext_of(live)),
     "late": lambda live: live.late,
     "rejected": lambda live: live.rejected,
     "watermark": lambda live: live.watermark,
     "stats": lambda live: live.stats(),
     "close": lambda live: live.close(),
 }
+
+
+async def anext_of(live: Live[Any]) -> Any:
+    return await anext(live.aiter())
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -158,7 +166,7 @@ def test_open_query_is_unusable_after_an_exception_in_the_middle_of_a_step(call)
     assert repr(live).startswith("<Live: unusable")
 
 
-def failing(live: Live) -> Live:
+def failing(live: Live[Any]) -> Live[Any]:
     live._execution.step = lambda *_, **__: 1 // 0  # type: ignore[method-assign, assignment]
     live.push(S, item(1)[:3], 1)
     return live
@@ -312,14 +320,14 @@ def failing_at(place: int, items: list[Any]) -> Iterator[Any]:
 
 
 def script(
-    live: Live, items: list[Any], rows: list[Any], place: int = -1
+    live: Live[Any], items: list[Any], rows: list[Any], place: int = -1, mode: str = "rows"
 ) -> list[Callable[[], object]]:
     """Return calls that push the items and read the rows; a source may raise."""
     return [
         lambda: live.push_many(S, failing_at(place, items[:9])),
         lambda: rows.extend(live.rows()),
         *(lambda one=one: live.push(S, one[:3], one[3]) for one in items[9:12]),
-        lambda: live.stats(),
+        lambda: live.stats() if mode == "report" else live.snapshot(),
         lambda: live.push_many(S, items[12:20]),
         lambda: rows.extend(live.rows()),
         lambda: live.advance(20),
@@ -330,7 +338,7 @@ def script(
     ]
 
 
-def opened(mode: str, place: int = -1) -> tuple[Live, list[Any]]:
+def opened(mode: str, place: int = -1) -> tuple[Live[Any], list[Any]]:
     """Open a query; return it and the list of rows that `on_row` adds to, and where it raises."""
     rows: list[Any] = []
 
@@ -348,7 +356,7 @@ def opened(mode: str, place: int = -1) -> tuple[Live, list[Any]]:
 def lines_of_script(mode: str) -> int:
     def run() -> None:
         live, rows = opened(mode)
-        for call in script(live, [item(n) for n in range(30)], rows):
+        for call in script(live, [item(n) for n in range(30)], rows, mode=mode):
             call()
 
     return lines_of(run)
@@ -359,7 +367,7 @@ def check_live(
 ) -> None:
     items = [item(n) for n in range(30)]
     live, rows = opened(mode, row)
-    calls = script(live, items, rows, place)
+    calls = script(live, items, rows, place, mode)
     ends = {0: 9, **{k: k + 8 for k in range(2, 5)}, 6: 20, 10: 30}
     done: list[Callable[[], object]] = []
     try:

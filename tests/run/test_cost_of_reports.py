@@ -38,6 +38,7 @@ WINDOWS = ["[ALL]", "[TRIPLES 50]", "[RANGE 1d STEP 1ms]", "[NOW]"]
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("kind", ["rstream", "istream", "dstream"])
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_reports_with_a_period_compute_no_other_changes(
     window: str, kind: str, concatenations: list[int]
 ) -> None:
@@ -50,6 +51,7 @@ def test_reports_with_a_period_compute_no_other_changes(
 
 
 @pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_changes_before_the_start_are_not_computed(window: str, concatenations: list[int]) -> None:
     late = query(window).run(streams=ITEMS, start=LAST - 5, end=LAST + 1).to_arrow()
     assert len(concatenations) <= 4

@@ -102,6 +102,7 @@ def _calls(text: str) -> int:
 
 
 @pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_twice_the_text_is_about_twice_the_work(name: str) -> None:
     chain = CHAINS[name]
     _calls(chain(3))  # imports and first lookups

@@ -13,51 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.engine import Data, Item, Mode, disagreement
+from support.operator_queries import OPERATORS, PREFIX
 
 import streamsparql
 from streamsparql.algebra.terms import integer
+from streamsparql.errors import EngineError
 
-PREFIX = "PREFIX : <http://e/>\n"
 EPOCH = 1_700_000_000_123
-
-OPERATORS = {
-    "match": "SELECT * FROM { ?x ?l ?y }",
-    "repeated variable": "SELECT * FROM { ?x :p ?x }",
-    "filter": "SELECT * FROM { ?x :v ?n FILTER(?n > 2) }",
-    "extend": "SELECT * FROM { ?x ?l ?n BIND(?n + 1 AS ?m) }",
-    "union": "SELECT * FROM { { ?x :p ?y } UNION { ?x :v ?y } }",
-    "join": "SELECT * FROM { ?x :p ?y . ?y :v ?n }",
-    "star": "SELECT ?n FROM { ?x :p ?y ; :v ?n }",
-    "product": "SELECT ?x ?y FROM { ?x :p :b . ?y :v 1 }",
-    "optional": "SELECT * FROM { ?x :p ?y OPTIONAL { ?y :v ?n } }",
-    "optional with filter": "SELECT * FROM { ?x :v ?n OPTIONAL { ?y :v ?m FILTER(?m > ?n) } }",
-    "nested optional": "SELECT * FROM { ?x :p ?y OPTIONAL { ?y :p ?z OPTIONAL { ?z :p ?u } } }",
-    "minus": "SELECT * FROM { ?x :p ?y MINUS { ?y :v ?n } }",
-    "exists": "SELECT * FROM { ?x :p ?y FILTER EXISTS { ?y :v ?n } }",
-    "not exists": "SELECT * FROM { ?x :v ?n FILTER NOT EXISTS { ?y :v ?m FILTER(?m > ?n) } }",
-    "mark": "SELECT ?x ?e FROM { ?x :p ?y BIND(EXISTS { ?y :p ?x } AS ?e) }",
-    "values": "SELECT * FROM { VALUES (?x ?n) { (:a UNDEF) (UNDEF 1) } ?x :v ?n }",
-    "distinct": "SELECT DISTINCT ?x FROM { ?x ?l ?y }",
-    "reduced": "SELECT REDUCED ?x FROM { ?x :p ?y }",
-    "group": "SELECT ?x (COUNT(*) AS ?c) (SUM(?n) AS ?s) FROM { ?x :v ?n } GROUP BY ?x",
-    "extremes": "SELECT (MIN(?n) AS ?a) (MAX(?n) AS ?b) (AVG(?n) AS ?c) FROM { ?x :v ?n }",
-    "each once": "SELECT (COUNT(DISTINCT ?x) AS ?c) (SUM(DISTINCT ?n) AS ?s) FROM { ?x :v ?n }",
-    "bags": 'SELECT (GROUP_CONCAT(?n; SEPARATOR="+") AS ?g) (SAMPLE(?n) AS ?s) FROM { ?x :v ?n }',
-    "having": "SELECT ?x FROM { ?x ?l ?y } GROUP BY ?x HAVING (COUNT(*) > 3)",
-    "order": "SELECT ?x ?n FROM { ?x :v ?n } ORDER BY DESC(?n) ?x",
-    "slice": "SELECT ?x ?n FROM { ?x :v ?n } ORDER BY ?n LIMIT 3 OFFSET 1",
-    "limit": "SELECT ?x ?y FROM { ?x :p ?y } LIMIT 2",
-    "subquery": "SELECT * FROM { ?x :p ?y { SELECT ?y WHERE { ?y :v ?n } ORDER BY ?n LIMIT 1 } }",
-    "path": "SELECT * FROM { ?x :p+ ?y }",
-    "path with nothing": "SELECT * FROM { ?x :p* ?y }",
-    "path from a node": "SELECT * FROM { :a (:p|:q)? ?y }",
-    "path of two": "SELECT * FROM { ?x :p/:v ?y }",
-    "other links": "SELECT * FROM { ?x !(:p|^:v) ?y }",
-    "random": "SELECT ?x (RAND() AS ?r) FROM { ?x :p ?y }",
-    "construct": "CONSTRUCT { ?y :by ?x . _:b :is ?y } FROM { ?x :p ?y }",
-    "describe": "DESCRIBE ?x FROM { ?x :v ?n }",
-    "ask": "ASK FROM { ?x :v ?n FILTER(?n > 3) }",
-}
 
 WINDOWS = {
     "sliding": "FROM STREAM :s WINDOW RANGE 10 MS SLIDE 5 MS",
@@ -203,3 +165,19 @@ def test_a_million_equal_rows_are_counted_over_time(pattern: str) -> None:
     *_, full = [rows for instant, rows in reports if instant == MILLION]
     expected = COUNTED[pattern]
     assert int(full[0]["many"]) == (expected // 1000 if expected > 7 else expected)
+
+
+@pytest.mark.parametrize("factors", [4, 5])
+def test_multiplicities_are_exact_or_an_error(factors: int) -> None:
+    """Reports align validities, so equal rows are one row with a count, and counts multiply."""
+    size = 2_000
+    group = " ".join(f"{{ SELECT ?x {{ ?x :p ?y{k} }} }}" for k in range(factors))
+    window = "FROM STREAM :s WINDOW RANGE 10 SECOND SLIDE"
+    query = streamsparql.compile(f"{PREFIX}SELECT (COUNT(*) AS ?n) {window} {{ {group} }}")
+    result = query.run([(_e("a"), _e("p"), str(integer(k)), 5) for k in range(size)])
+    if factors == 4:
+        first = result.to_arrow(report="rstream", every=10_000)["n"][0].as_py()
+        assert first == str(integer(size**factors))
+    else:
+        with pytest.raises(EngineError, match=r"more than 4,503,599,627,370,496 equal rows"):
+            result.to_arrow(report="rstream", every=10_000)

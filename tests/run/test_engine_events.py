@@ -28,7 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 from pyarrow import parquet as pq
-from support.engine import Mode, cells, chunks_and_cuts, show
+from support.engine import Mode, cells, settings_of, show
 from support.engine import _cells_of_definition as cells_of_definition
 from support.events import (
     PREFIX,
@@ -48,6 +48,8 @@ from streamsparql.physical.operators.event import SeqJoin
 from streamsparql.run.input import RunInput
 from streamsparql.run.live import Live
 from streamsparql.run.result import EmbeddedComputation, Result
+
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 
 SEEDS = st.integers(0, 2**32).map(Random)
 """Sources of random cases."""
@@ -207,7 +209,7 @@ def check_query(random: Random) -> None:
     arrived = {name: disordered(items, delay, random) for name, items in streams.items()}
     run_input = RunInput(arrived, static, max_delay=delay, started=0)
     mode = Mode(chunk=random.choice([1, 2, 3, 65_536]), cut_after=random.choice([1, 3, 65_536]))
-    with chunks_and_cuts(mode):
+    with settings_of(mode):
         if random.random() < 0.5:
             rows = rows_of_history(query, run_input)
         else:

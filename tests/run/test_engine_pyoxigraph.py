@@ -115,6 +115,7 @@ def test_cases_are_many_and_named_uniquely() -> None:
 
 
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_each_snapshot_agrees_with_pyoxigraph(case: Case) -> None:
     for seed in (0, 1):
         check(case, seed)
@@ -122,6 +123,7 @@ def test_each_snapshot_agrees_with_pyoxigraph(case: Case) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_each_snapshot_agrees_with_pyoxigraph_over_many_streams(case: Case) -> None:
     for seed in range(2, 40):
         check(case, seed)

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.engine import Mode, cells, chunks_and_cuts, show
+from support.engine import Mode, cells, settings_of, show
 from support.engine import _cells_of_definition as cells_of_definition
 from support.events import PREFIX, EventWriter, random_events
 from test_engine_events import (
@@ -29,6 +29,8 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.errors import EngineError, QueryError, TextError, UnsupportedFeature
 from streamsparql.run.input import RunInput
+
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 
 SOURCES = "FROM STREAM :s FROM NAMED STREAM :g "
 
@@ -87,7 +89,7 @@ def check_rules(random: Random) -> None:
     arrived = {name: disordered(items, delay, random) for name, items in streams.items()}
     run_input = RunInput(arrived, static, max_delay=delay, started=0)
     mode = Mode(chunk=random.choice([1, 2, 3, 65_536]), cut_after=random.choice([1, 3, 65_536]))
-    with chunks_and_cuts(mode):
+    with settings_of(mode):
         if random.random() < 0.5:
             rows = rows_of_history(query, run_input)
         else:

@@ -40,6 +40,7 @@ def _bag(rows: list[Any]) -> Bag:
 
 
 @pytest.mark.parametrize("base_and_case", over_data(_cases))
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_query_reports_what_the_other_engine_does(
     base_and_case: tuple[str, dict[str, Any]],
 ) -> None:

@@ -6,6 +6,7 @@ calls are made; this file checks when rows are emitted, and all that those tests
 
 from __future__ import annotations
 
+import io
 import time
 from random import Random
 from typing import Any
@@ -16,6 +17,9 @@ import rdflib
 import streamsparql
 from streamsparql.algebra.terms import integer
 from streamsparql.errors import EngineError, SourceError
+from streamsparql.physical.operator import INFINITY
+from streamsparql.run.input import RunInput
+from streamsparql.run.replay import Replay
 from streamsparql.sources import Accounting
 
 PREFIX = "PREFIX : <http://e/>\n"
@@ -75,6 +79,7 @@ DELAYING = {
 
 
 @pytest.mark.parametrize("name", DELAYING)
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_rows_are_emitted_as_soon_as_the_watermark_makes_them_final(name: str) -> None:
     """A row that ends before the watermark is final: later items change later instants only."""
     random = Random(3)
@@ -100,6 +105,46 @@ def test_rows_are_emitted_as_soon_as_the_watermark_makes_them_final(name: str) -
         assert sorted(map(str, called)) == sorted(map(str, final))
 
 
+class Lines(io.RawIOBase):
+    """A pipe from which each read returns one line."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self.lines = lines
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.lines.pop(0).encode() if self.lines else b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@pytest.mark.parametrize("name", DELAYING)
+def test_run_over_a_pipe_emits_rows_as_soon_as_they_are_final(name: str) -> None:
+    random, now = Random(4), 0
+    query = streamsparql.compile(PREFIX + DELAYING[name])
+    items: list[Any] = []
+    for _ in range(40):
+        now += random.choice([0, 0, 1, 4, 15, 40])
+        items.append((*item(random.randrange(6), random.choice("abc")), now))
+    lines = [f"{s} {p} {o} <t/{t}> .\n" for s, p, o, t in items]
+    pipe = io.BufferedReader(Lines(lines))
+    replay = Replay(query, RunInput({S: pipe}), ordered=False, endless=True)
+    emitted: list[Any] = []
+    steps = 0
+    for table in replay.tables():
+        emitted += table.to_pylist()
+        ended = replay.watermark == INFINITY
+        whole = query.run({S: items[: replay.accounting.read]}).to_arrow().to_pylist()
+        final = [row for row in whole if ended or row["end"] < replay.watermark]
+        assert sorted(map(str, emitted)) == sorted(map(str, final))
+        steps += 1
+    assert steps > 20
+
+
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_value_of_a_group_is_emitted_when_the_next_one_is_known() -> None:
     live = streamsparql.compile(PREFIX + DELAYING["average"]).open()
     for n, t in ((1, 1000), (3, 3000), (9, 9000)):
@@ -241,8 +286,7 @@ def test_last_rejects_are_retained_and_all_are_counted() -> None:
     stats = live.stats()
     assert (stats.rejected, stats.graph_rejects, stats.items.rejected) == (1, 1, 0)
     live.push("s", ("<a>", "<p>", "<b>"), 5_000)
-    for t in range(3_000):
-        live.push("s", ("<a>", "<p>", "<b>" if t % 3 else "b"), t)
+    live.push_many("s", [("<a>", "<p>", "<b>" if t % 3 else "<b", t) for t in range(3_000)])
     stats = live.stats()
     assert (stats.items.accepted, stats.late, stats.items.rejected) == (1, 2_000, 1_000)
     assert (len(live.late), live.late[-1].position) == (1_000, 3_001)
@@ -255,7 +299,7 @@ def test_stats_analysis_and_trace_count_the_same_items() -> None:
     items = [
         ("<a>", "<p>", "<b>", 20),
         ("<a>", "<q>", "<b>", 21),
-        ("<a>", "<p>", "b", 22),
+        ("<a>", "<p>", "<b", 22),
         ("<a>", "<p>", "<c>", 5),
         ("<a>", "<p>", "<d>", 23),
     ]
@@ -292,10 +336,8 @@ def test_bad_and_late_items_are_errors_of_a_strict_run() -> None:
         with pytest.raises(SourceError):
             list(query.run({S: items}, strict=True))
         live = query.open(strict=True)
-        for triple, t in items:
-            live.push(S, triple, t)
         with pytest.raises(SourceError):
-            live.rows()
+            live.push_many(S, items)
 
 
 def test_one_stamp_in_the_future_makes_no_item_late() -> None:
@@ -358,6 +400,7 @@ def test_invalid_options_are_errors() -> None:
         query.run({S: []}, engine="abacus")
 
 
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_unsupported_feature_is_an_error_that_names_it() -> None:
     text = "CONSTRUCT { ?x <p> ?z } { { ?x <p> ?y } SEQ { ?y <p> ?z } }"
     query = streamsparql.compile(text)
@@ -441,17 +484,39 @@ def test_position_of_a_reject_counts_all_pushed_items():
         for t in (1, 2, 3):
             live.push("http://e/s", ("<a>", "<p>", '"1"'), t)
             live.rows()
-        live.push("http://e/s", ("<a>", '"p"', '"1"'), 4)
+        live.push_many("http://e/s", [("<a>", '"p"', '"1"', 4)])
         assert [(reject.position, reject.unit) for reject in live.rejected] == [(4, "item")]
 
 
-@pytest.mark.parametrize("t", [None, 1.5, 2**70, -1, "5", True])
+@pytest.mark.parametrize("t", [None, 1.5, 2**70, -1, "soon", True])
 def test_advance_to_what_is_no_instant_is_an_error_that_changes_nothing(t: Any) -> None:
     live = streamsparql.compile(ONE).open()
     live.push(S, item(1), 3)
-    with pytest.raises(EngineError, match=r"t must be a number of milliseconds, not "):
+    with pytest.raises(EngineError, match=r"^t(:| must not be before 1970)"):
         live.advance(t)
     live.advance(50)
     assert len(live.rows()) == 1
     with pytest.raises(EngineError, match="on_row must be a function of a row, not 5"):
         streamsparql.compile(ONE).open(on_row=5)
+
+
+@pytest.mark.parametrize("t", [1.5, "x", True, -1, 2**70])
+def test_snapshot_at_what_is_no_instant_is_an_error(t: Any) -> None:
+    result = streamsparql.compile(ONE).run([(*item(1), 3)])
+    with pytest.raises(EngineError, match=r"^t(:| must) "):
+        result.snapshot(t)
+    assert (len(result.snapshot(3)), len(result.snapshot("3")), result.snapshot(0)) == (1, 1, [])
+
+
+@pytest.mark.parametrize("options", [{"strict": 5}, {"strict": None}, {"idle": 2**80}])
+def test_options_of_the_wrong_type_are_errors(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(EngineError, match=f"{name}(:| must be) "):
+        streamsparql.compile(ONE).open(**options)
+
+
+def test_closed_file_is_an_error_of_this_package() -> None:
+    file = io.BytesIO(b"")
+    file.close()
+    with pytest.raises(SourceError, match="<http://e/s>: the file is closed"):
+        streamsparql.compile(ONE).open().push_many(S, file)

@@ -22,12 +22,12 @@ from support.engine import (
     Data,
     Definition,
     Mode,
-    chunks_and_cuts,
     disordered,
     live_rows,
     modes,
     read,
     result,
+    settings_of,
     windows,
 )
 from support.families import of_family
@@ -176,7 +176,7 @@ def check(
         theirs = list(oracle.periodic(kind, period, query.report.origin % period))
     about = f"{mode}\n{horizon}\n{data}\n{kind} every {every} from {origin}: {text}"
     options: dict[str, Any] = horizon._asdict()
-    with chunks_and_cuts(mode):
+    with settings_of(mode):
         aligned = bags(query, result(query, data, mode, **options).report(kind, every))
         _assert_same("aligned", aligned, theirs, about)
         started = result(query, data, mode, **options)

@@ -418,7 +418,7 @@ def test_rejects_name_their_file_as_the_caller_wrote_it(tmp_path, monkeypatch):
     assert [str(r) for r in query.run("late.nq").late] == [
         "late.nq, line 2: late by 2 ms: '<a> <p> \"x y\" <http://ex.org/t/7> .'"
     ]
-    assert str(read([("<a>", "<p>", "b", 1)])[1][0]).startswith("in, item 1: ")
+    assert str(read([("<a>", "<p>", "<b", 1)])[1][0]).startswith("in, item 1: ")
     assert str(read(table([("<a>", "<p>", "b", 1)]))[1][0]).startswith("in, row 1: ")
 
 

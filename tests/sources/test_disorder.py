@@ -21,6 +21,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.clock import StreamClock, interleave
 from streamsparql.sources.disorder import MAX_JUMP, Sorter
+from streamsparql.text.numbers import lag
 
 
 def chunk(stamps: list[int], first: int = 1, rows: list[bool] | None = None) -> Chunk:
@@ -56,7 +57,7 @@ class Reference:
     def push(self, position: int, stamp: int) -> None:
         watermark = max(0, self.time - self.delay)
         if stamp < watermark:
-            self.rejected[position] = f"late by {watermark - stamp} ms"
+            self.rejected[position] = f"late by {lag(watermark - stamp)}"
         elif self.max_jump is None:
             self.accept(position, stamp)
         elif self.quarantine and stamp >= min(self.quarantine)[0] - self.delay - self.max_jump:

@@ -32,9 +32,10 @@ from support.sources import read
 import streamsparql
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.terms import Literal, Term, integer
-from streamsparql.errors import QuerySyntaxError, SourceError
+from streamsparql.errors import DataWarning, QuerySyntaxError, SourceError
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.sources import mapped, read_graph, read_stream
+from streamsparql.sources.reading import Reading
 from streamsparql.translator.translate import translate
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -213,7 +214,7 @@ def test_invalid_mapping_is_an_error_at_once(mapping, reason):
         ("x.jsonl", {"header": False}, "is not CSV; header and delimiter apply to CSV"),
         ("x.csv", {"delimiter": "::"}, "a delimiter must be one ASCII character"),
         ("x.ttl", {}, r"a mapping needs a table, not \.ttl"),
-        ([("<a>", "<b>", "<c>", 1)], {}, "a mapping needs a table, not a list"),
+        ([("<a>", "<b>", "<c>", 1)], {}, "a mapping needs records .dicts. or a table, not a tuple"),
     ],
 )
 def test_unsupported_table_or_option_is_an_error(source, options, reason, tmp_path, monkeypatch):
@@ -331,7 +332,10 @@ def test_json_value_does_not_depend_on_other_lines(values):
         (JSON_VALUES[v], k) for k, v in enumerate(values) if v in JSON_VALUES
     ]
     assert [r.position - 1 for r in rejects] == [k for k, v in enumerate(values) if v[0] in "[{"]
-    assert {r.reason for r in rejects} <= {"a value that the mapping reads is an object or a list"}
+    assert {r.reason for r in rejects} <= {
+        "the value of v is an object",
+        "the value of v is a list",
+    }
 
 
 @pytest.mark.parametrize("size", [1, 2, 1000])
@@ -346,7 +350,7 @@ def test_json_value_does_not_depend_on_other_lines(values):
         (
             ['{"v": "\\ud800x", "t": 3}', '{"v": "\\ud83c\\udf2c", "t": 4}'],
             [("v", "\U0001f32c", 4)],
-            [(1, "a value that the mapping reads has an unpaired surrogate, which is not Unicode")],
+            [(1, "the value of v has an unpaired surrogate, which is not Unicode")],
         ),
         (
             ['{"v": 1, "t": 1}', '{"v": 2, "timestamp": 3}', '{"v": 3, "T": 4, "t": 5}'],
@@ -384,6 +388,37 @@ def test_json_objects_may_differ_whatever_is_read_at_once(objects, expected, rej
     assert [(p.rpartition("/")[2][:-1], o.split('"')[1], t) for _, p, o, t in items] == expected
     assert [(r.source, r.unit) for r in rejects] == [("x.jsonl", "line")] * len(rejected)
     assert [(r.position, r.reason) for r in rejects] == rejected
+
+
+def test_keys_that_no_record_has_are_noted(tmp_path):
+    mapping = PREFIXES + "CONSTRUCT { :x :v ?v ; :w ?wind_speed ; :n ?never ; :m ?more } {}"
+    lines = ['{"v": 1, "t": 1}', '{"wind speed": 8, "t": 2}']
+    reading, terms = Reading(), TermDictionary()
+    source = mapped(json_lines(*lines), mapping)
+    assert sum(map(len, read_stream(source, "in", terms, reading=reading, chunk=1))) == 2
+    (note,) = reading.cells.missing_keys
+    missing = "no record has the keys never, more, which the mapping reads; the first has v, t"
+    assert note == f"x.jsonl: {missing}"
+    for name, more in (("a", lines), ("b", ['{"more": 3, "t": 3}'])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(more))
+    both = mapped([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")], mapping)
+    for read_source in (read_stream, read_graph):
+        reading = Reading()
+        list(read_source(both, "in", terms, reading=reading))
+        (note,) = reading.cells.missing_keys
+        assert "a.jsonl: no record has the key never, which" in note
+    whole = mapped(json_lines('{"v": 1, "t": 1}'), PREFIXES + "CONSTRUCT { :x :v ?v } {}")
+    reading = Reading()
+    list(read_stream(whole, "in", terms, reading=reading))
+    assert reading.cells.missing_keys == ()
+
+
+def test_keys_that_no_record_has_are_a_warning_of_an_open_query():
+    query = streamsparql.compile("SELECT * FROM STREAM <s> [RANGE 1m STEP 1m] { ?s ?p ?o }")
+    live = query.open(mapping=PREFIXES + "CONSTRUCT { :x :v ?v } {}")
+    live.push_record("s", {"w": 1, "t": 1})
+    with pytest.warns(DataWarning, match="no record has the key v, which the mapping reads"):
+        live.close()
 
 
 # -- graphs, blank nodes, predicates ----------------------------------------------------------------
@@ -623,6 +658,7 @@ STATIC = [
 
 
 @pytest.mark.parametrize("number", ["1", "2", "3", "7", "12"])
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_citybench_queries_agree_with_pyoxigraph_in_each_window(number, city):
     text = (city / "queries" / "csparql" / f"Q{number}.txt").read_text()
     text = re.sub(r"\[range \w+ step \w+\]", "[range 25m step 5m]", text)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from support.term_rows import ROWS, TermRow, plain_text, table
 
 import streamsparql
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Literal, Term
@@ -23,65 +23,19 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.sinks import Layout, open_sink
 from streamsparql.text.widths import cells
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
-IRIS = st.text("abz0-_.é", min_size=1, max_size=5).map(
-    lambda text: IRI(f"http://example.org/{text}")
-)
-TERMS = st.one_of(
-    IRIS,
-    st.text("abz09", min_size=1, max_size=4).map(BlankNode),
-    TEXTS.map(Literal),
-    TEXTS.map(lambda text: Literal(text, language="en-gb")),
-    st.builds(Literal, TEXTS, IRIS),
-    st.integers(-(10**20), 10**20).map(lambda n: Literal(str(n), IRI(XSD + "integer"))),
-)
-ROWS = st.lists(
-    st.tuples(
-        st.none() | TERMS,
-        st.none() | TERMS,
-        st.integers(0, 10**13),
-        st.just(INFINITY) | st.integers(10**13, 10**14),
-    ),
-    max_size=12,
-)
-Row = tuple[Term | None, Term | None, int, int]
 LAYOUT = Layout("select", ("x", "é y"), ("start", "end"))
 
 
-def table(rows: list[Row]) -> pa.Table:
-    """Return the rows as `Result.to_arrow` does."""
-    terms, times = split(rows, 2), split(rows, 4)[2:]
-    columns = [pa.array([None if c is None else str(c) for c in cells]) for cells in terms]
-    stamps = [pa.array(list(cells), pa.int64()) for cells in times]
-    encoded = [column.cast(pa.string()).dictionary_encode() for column in columns]
-    return pa.table(dict(zip((*LAYOUT.names, *LAYOUT.times), [*encoded, *stamps], strict=True)))
-
-
-def split(rows: list[Row], width: int) -> list[list[object]]:
-    return [[row[k] for row in rows] for k in range(width)]
-
-
-def written(rows: list[Row], kind: str, layout: Layout = LAYOUT) -> str:
+def written(rows: list[TermRow], kind: str, layout: Layout = LAYOUT) -> str:
     """Return what a sink writes; writing in two parts must not change it."""
     whole, parts = io.BytesIO(), io.StringIO(newline="")
     with open_sink(whole, kind, layout) as sink:
-        sink.write(table(rows))
+        sink.write(table(rows, LAYOUT))
     with open_sink(parts, kind, layout) as sink:
-        sink.write(table(rows[:3]))
-        sink.write(table(rows[3:]))
+        sink.write(table(rows[:3], LAYOUT))
+        sink.write(table(rows[3:], LAYOUT))
     assert whole.getvalue().decode() == parts.getvalue()
     return parts.getvalue()
-
-
-def shown(term: Term | None) -> str:
-    match term:
-        case None:
-            return ""
-        case IRI(value):
-            return value
-        case BlankNode(label):
-            return f"_:{label}"
-    return term.lexical
 
 
 @given(ROWS)
@@ -89,7 +43,7 @@ def test_csv_reads_back(rows):
     head, *lines = csv.reader(io.StringIO(written(rows, "csv"), newline=""))
     assert head == ["x", "é y", "start", "end"]
     assert lines == [
-        [shown(x), shown(y), str(start), "" if end == INFINITY else str(end)]
+        [plain_text(x), plain_text(y), str(start), "" if end == INFINITY else str(end)]
         for x, y, start, end in rows
     ]
 
@@ -124,7 +78,7 @@ def test_json_lines_read_back(rows):
 def test_parquet_reads_back(rows):
     file = io.BytesIO()
     with open_sink(file, "parquet", LAYOUT) as sink:
-        sink.write(table(rows))
+        sink.write(table(rows, LAYOUT))
     columns = parquet.read_table(io.BytesIO(file.getvalue()))
     assert columns["x"].to_pylist() == [None if row[0] is None else str(row[0]) for row in rows]
     assert columns["end"].to_pylist() == [None if r[3] == INFINITY else r[3] for r in rows]
@@ -144,12 +98,42 @@ def test_table_is_aligned_by_its_first_rows():
     later = (IRI("urn:" + "long" * 9), Literal("x"), 5_000, 5_001)
     file = io.StringIO()
     with open_sink(file, "table", LAYOUT) as sink:
-        sink.write(table(rows))
-        sink.write(table([later]))
+        sink.write(table(rows, LAYOUT))
+        sink.write(table([later], LAYOUT))
     head, *lines = file.getvalue().splitlines()
     assert head == "start   end  ?x       ?é y"
     assert lines[0] == '    0     1  <urn:a>  "x"'
     assert lines[-1] == f' 5000  5001  <urn:{"long" * 9}>  "x"'
+
+
+def test_table_shows_values_without_noise():
+    terms = [
+        Literal("55.33333333333333333333333333333333", IRI(XSD + "decimal")),
+        Literal("0.30000000000000004", IRI(XSD + "double")),
+        Literal("2026-03-01T08:00:00Z", IRI(XSD + "dateTime")),
+        Literal("P1DT2H", IRI(XSD + "dayTimeDuration")),
+        Literal("noon", IRI(XSD + "dateTime")),
+        Literal("2026-03-01T08:00:00Z"),
+        IRI("http://example.org/road/1"),
+        IRI("http://example.org/road/"),
+    ]
+    layout = Layout("select", ("x",), ("start", "end"), {"": "http://example.org/"})
+    shown = []
+    for term in terms:
+        file = io.StringIO()
+        with open_sink(file, "table", layout) as sink:
+            sink.write(table([(term, None, 1, 2)], LAYOUT).drop_columns(["é y"]))
+        shown.append(file.getvalue().splitlines()[1].split()[-1])
+    assert shown == [
+        "55.33333333",
+        "0.3",
+        "2026-03-01T08:00:00Z",
+        "P1DT2H",
+        f'"noon"^^<{XSD}dateTime>',
+        '"2026-03-01T08:00:00Z"',
+        ":road/1",
+        "<http://example.org/road/>",
+    ]
 
 
 def test_missing_end_is_aligned_like_numbers():
@@ -187,14 +171,14 @@ def test_written_rows_are_those_of_the_result(tmp_path):
 def test_interrupted_file_is_complete_up_to_the_interruption(tmp_path):
     path = tmp_path / "rows.parquet"
     with suppress(KeyError), open_sink(path, None, LAYOUT, whole=False) as sink:
-        sink.write(table([(IRI("urn:a"), None, 1, 2)]))
+        sink.write(table([(IRI("urn:a"), None, 1, 2)], LAYOUT))
         raise KeyError
     assert parquet.read_table(path)["start"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl.gz", "rows.csv.zst", "rows.parquet"])
 def test_file_appears_under_its_name_once_it_is_whole(name, tmp_path):
-    path, rows = tmp_path / name, table([(IRI("urn:a"), None, 1, 2)])
+    path, rows = tmp_path / name, table([(IRI("urn:a"), None, 1, 2)], LAYOUT)
     with suppress(KeyError), open_sink(path, None, LAYOUT) as sink:
         sink.write(rows)
         sink.flush()
@@ -218,12 +202,12 @@ def test_file_that_is_replaced_keeps_its_links_and_permissions(tmp_path):
     path.chmod(0o640)
     link.symlink_to(path)
     with open_sink(link, None, LAYOUT) as sink:
-        sink.write(table([]))
+        sink.write(table([], LAYOUT))
     assert link.is_symlink()
     assert path.read_text() == "x,é y,start,end\n"
     assert path.stat().st_mode & 0o777 == 0o640
     with open_sink(tmp_path / f"{'n' * 240}.csv", None, LAYOUT) as sink:
-        sink.write(table([]))
+        sink.write(table([], LAYOUT))
     assert len(list(tmp_path.iterdir())) == 3
 
 
@@ -233,7 +217,8 @@ def test_file_that_is_replaced_keeps_its_links_and_permissions(tmp_path):
 )
 def test_full_disk_is_an_error_that_names_the_file(name, tmp_path):
     (tmp_path / name).symlink_to("/dev/full")
-    rows = table([(IRI(f"urn:{k}"), IRI(f"urn:{k * k}"), k, k + 1) for k in range(20_000)])
+    many = [(IRI(f"urn:{k}"), IRI(f"urn:{k * k}"), k, k + 1) for k in range(20_000)]
+    rows = table(many, LAYOUT)
     for some in (rows, rows.slice(0, 1)):
         error = pytest.raises(EngineError, match=rf"cannot write .*{name}: No space left on device")
         with error, open_sink(tmp_path / name, None, LAYOUT) as sink:
@@ -256,7 +241,7 @@ def test_unpaired_surrogates_are_written_as_escapes():
 
 
 def test_any_file_of_bytes_or_text_is_a_target(tmp_path):
-    rows = table([(IRI("urn:a"), None, 1, 2)])
+    rows = table([(IRI("urn:a"), None, 1, 2)], LAYOUT)
     with gzip.open(tmp_path / "a.gz", "wb") as file, open_sink(file, "csv", LAYOUT) as sink:
         sink.write(rows)
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()).endswith(b"urn:a,,1,2\n")
@@ -294,7 +279,7 @@ def test_invalid_target_is_an_error_with_a_reason(tmp_path):
         result.write(io.StringIO(), "parquet")
     with pytest.raises(EngineError, match="a path or an open file, not None"):
         result.write(None)
-    with pytest.raises(EngineError, match="every must be a positive number"):
+    with pytest.raises(EngineError, match=r"every: not a valid duration: 1\.5"):
         result.write(tmp_path / "rows.csv", every=1.5)
     assert not list(tmp_path.iterdir())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas
@@ -17,7 +18,12 @@ from hypothesis import strategies as st
 from support.sources import DATE_TIME, INTEGER, XSD, iso, read, reasons_of
 
 from streamsparql.algebra.terms import IRI, BlankNode, Literal
-from streamsparql.sources.stamps import stamp_of, stamps_of_column, stamps_of_values
+from streamsparql.errors import EngineError
+from streamsparql.sources.local_times import zone_of
+from streamsparql.sources.stamps import IN_MILLISECONDS, StampReader
+
+stamp_of = IN_MILLISECONDS.stamp_of
+stamps_of_values, stamps_of_column = IN_MILLISECONDS.of_values, IN_MILLISECONDS.of_column
 
 GOOD_STAMPS = [
     (0, 0),
@@ -162,3 +168,159 @@ def test_times_of_any_unit_are_rounded_down(values, unit):
 def test_floats_are_stamps_if_they_are_integers(values):
     stamps, _ = stamps_of_column(pa.array(values, pa.float64()))
     assert stamps.tolist() == one_by_one(values)
+
+
+# -- units and time zones --------------------------------------------------------------------------
+
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+COPENHAGEN = ZoneInfo("Europe/Copenhagen")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    "form", [int, str, np.int64, rdflib.Literal, "<http://ex.org/t/{}>".format]
+)
+def test_unit_is_recognised_by_the_size_of_the_first_timestamp(unit, form):
+    """1406851500 s are 2014-08-01T00:05:00Z."""
+    number = 1_406_851_500 * UNITS[unit]
+    reader = StampReader(None)
+    assert reader.of_values([form(number), form(UNITS[unit])])[0].tolist()[0] == 1_406_851_500_000
+    assert reader.unit == unit
+    assert (reader.recognised is None) == (unit == "ms")
+    assert reader.stamp_of(7 * UNITS[unit]) == 7_000
+    column = pa.array([None, str(number), "soon", str(number + UNITS[unit])])
+    stamps, why = StampReader(None).of_column(column)
+    assert (stamps.tolist(), sorted(why)) == (
+        [-1, 1_406_851_500_000, -1, 1_406_851_501_000],
+        [0, 2],
+    )
+
+
+@pytest.mark.parametrize(
+    "first",
+    [0, 5, 999_999_999, 10**10, 10**14 - 1, "2014-08-01", datetime(2014, 8, 1), True, 2**63],
+)
+def test_numbers_count_milliseconds_unless_the_first_shows_another_unit(first):
+    """A clock that starts at 0 passes the numbers of seconds of our days; that changes nothing."""
+    reader = StampReader(None)
+    reader.of_values([first, 5, 1_406_851_500])
+    assert (reader.unit, reader.recognised) == ("ms", None)
+    assert reader.stamp_of(1_406_851_500) == 1_406_851_500
+
+
+@pytest.mark.parametrize(
+    ("value", "stamp"),
+    [
+        (1406851500.123, 1_406_851_500_123),
+        ("1406851500.1239999", 1_406_851_500_123),
+        (Decimal("1406851500.9999"), 1_406_851_500_999),
+        (f'"1406851500.5"^^<{XSD}decimal>', 1_406_851_500_500),
+        (f'"1.4068515005E9"^^<{XSD}double>', 1_406_851_500_500),
+    ],
+)
+def test_seconds_may_have_fractions(value, stamp):
+    for unit in ("s", None):
+        reader = StampReader(unit)
+        assert reader.stamp_of(value) == stamp
+        assert reader.of_values([value, value])[0].tolist() == [stamp] * 2
+    with pytest.raises(ValueError, match="not a valid timestamp"):
+        StampReader("ms").stamp_of(value)
+
+
+ANY_NUMBER = st.one_of(st.integers(-(10**4), 10**19), st.integers(10**9, 2 * 10**9), st.none())
+
+
+@given(
+    st.lists(ANY_NUMBER, min_size=1, max_size=20),
+    st.sampled_from([*UNITS, None]),
+    st.sampled_from(["texts", "values", "floats", "integers"]),
+)
+def test_numbers_in_columns_are_read_as_each_of_them_would_be(numbers, unit, kind):
+    if kind == "integers":
+        numbers = [n if n is None or n < 2**63 else 7 for n in numbers]
+    values = {
+        "texts": [None if n is None else str(n) for n in numbers],
+        "values": numbers,
+        "floats": [None if n is None else n / 8 for n in numbers],
+        "integers": numbers,
+    }[kind]
+    types = {"texts": pa.string(), "floats": pa.float64(), "integers": pa.int64()}
+    one, other = StampReader(unit), StampReader(unit)
+    stamps, why = (
+        one.of_values(values) if kind == "values" else one.of_column(pa.array(values, types[kind]))
+    )
+    expected = []
+    for value in values:
+        try:
+            expected.append(other.stamp_of(value))
+        except ValueError:
+            expected.append(-1)
+    assert stamps.tolist() == expected
+    assert sorted(why) == [k for k, stamp in enumerate(expected) if stamp < 0]
+
+
+SAME_TIME = [
+    *("2014-08-01T10:00", "2014-08-01 10:00", "2014/08/01 10:00", "2014-08-01T10:00:00"),
+    *("2014-08-01T10:00Z", "2014-08-01 10:00 UTC", "2014-08-01T10:00:00,000", "2014-08-01t10:00z"),
+    *("2014-08-01T12:00+02:00", "2014-08-01 12:00:00.000+0200", "2014-08-01T12:00:00+2"),
+    *("2014-08-01 05:30:00-04:30", f'"2014-08-01T10:00"^^{DATE_TIME}'),
+]
+
+
+@pytest.mark.parametrize("text", SAME_TIME)
+def test_time_may_lack_seconds_and_have_a_short_offset(text):
+    assert stamp_of(text) == 1_406_887_200_000
+    assert stamps_of_column(pa.array([text] * 3 + ["x"]))[0].tolist() == [1_406_887_200_000] * 3 + [
+        -1
+    ]
+
+
+@pytest.mark.parametrize(
+    ("local", "utc"),
+    [
+        ("2014-08-01T10:00:00", "2014-08-01T08:00:00"),
+        ("2014-01-01T10:00:00", "2014-01-01T09:00:00"),
+        ("2014-03-30T02:30:00", "2014-03-30T01:30:00"),  # skipped: as 03:30 in summer time
+        ("2014-10-26T02:30:00", "2014-10-26T00:30:00"),  # twice: the first, in summer time
+    ],
+)
+def test_local_times_are_in_the_time_zone(local, utc):
+    stamp = stamp_of(utc)
+    reader = StampReader("ms", COPENHAGEN)
+    values = [local, local.replace("T", " "), datetime.fromisoformat(local), np.datetime64(local)]
+    values += [Literal(local, IRI(XSD + "dateTime")), pandas.Timestamp(local)]
+    for value in values:
+        assert reader.stamp_of(value) == stamp
+        assert reader.of_values([value, value])[0].tolist() == [stamp] * 2
+    for column in (pa.array([local]), pa.array([np.datetime64(local)])):
+        assert reader.of_column(column)[0].tolist() == [stamp]
+    assert reader.stamp_of(f"{local}Z") == stamp_of(local)
+    assert reader.stamp_of(5) == 5
+
+
+def test_fold_of_a_datetime_is_respected():
+    second = datetime(2014, 10, 26, 2, 30, fold=1)
+    assert StampReader("ms", COPENHAGEN).stamp_of(second) == stamp_of("2014-10-26T01:30:00Z")
+
+
+@given(
+    st.lists(st.datetimes(datetime(1971, 1, 1), datetime(2037, 1, 1)), min_size=1, max_size=9),
+    st.sampled_from(
+        ["Europe/Copenhagen", "America/St_Johns", "Asia/Kathmandu", "Africa/Casablanca"]
+    ),
+)
+def test_local_times_in_columns_are_read_as_each_of_them_would_be(times, zone):
+    reader = StampReader("ms", ZoneInfo(zone))
+    expected = [reader.stamp_of(time) for time in times]
+    assert reader.of_column(pa.array(times))[0].tolist() == expected
+    assert reader.of_column(pa.array([t.isoformat() for t in times]))[0].tolist() == expected
+
+
+def test_local_times_of_years_beyond_python_have_no_zone():
+    assert StampReader("ms", COPENHAGEN).stamp_of("12026-01-01T00:00:00") == 317_336_745_600_000
+
+
+def test_unknown_time_zone_is_an_error():
+    for name in ("Mars/Olympus", "", "../etc/passwd", 5):
+        with pytest.raises(EngineError, match="unknown time zone"):
+            zone_of(name)

@@ -37,10 +37,10 @@ from support.w3c_engine import (
 )
 
 import streamsparql
-from streamsparql.run.decoder import Row
 from streamsparql.run.input import RunInput
 from streamsparql.run.reports import reporting
 from streamsparql.run.result import Result
+from streamsparql.run.rows import Row
 from streamsparql.spark.engine import SparkRun
 from streamsparql.spark.spark_result import SparkComputation
 

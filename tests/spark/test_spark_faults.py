@@ -127,15 +127,15 @@ def test_a_part_that_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path
 
 def break_next_join() -> None:
     """Make the next step of a join in this process fail, and none after it."""
-    from streamsparql.physical.operators.join import Binary
+    from streamsparql.physical.operators.sliced import Sliced
 
-    original = Binary.step
+    original = Sliced.step
 
     def fails(*arguments: object) -> Any:
-        Binary.step = original  # type: ignore[method-assign]
+        Sliced.step = original  # type: ignore[method-assign]
         raise MemoryError("no room")
 
-    Binary.step = fails  # type: ignore[method-assign]
+    Sliced.step = fails  # type: ignore[method-assign]
 
 
 def test_a_part_that_cannot_be_computed_names_its_operator_and_its_time(

@@ -1,10 +1,10 @@
 """A comparison of the engine, in all its modes of execution, with the definitions.
 
 A `Mode` is a way to run a query: over a history or live, with chunks of some size, cut after some
-items, with the optimized or the logical plan, with items in order or not. `run` executes a query in
-a mode and returns its rows as `Answers`, which have a snapshot at each instant. `Definition`
-evaluates the logical plan over the same data. `disagreement` compares both at each instant at which
-either can change.
+items, with the optimized or the logical plan, with chains of joins computed together or by cost,
+with items in order or not. `run` executes a query in a mode and returns its rows as `Answers`, which
+have a snapshot at each instant. `Definition` evaluates the logical plan over the same data.
+`disagreement` compares both at each instant at which either can change.
 
 Terms are compared by their lexical form, blank nodes by label: the engine scopes labels to sources
 like `streamsparql.inputs`.
@@ -29,6 +29,7 @@ from streamsparql.algebra.solutions import Solution
 from streamsparql.algebra.streams import INFINITY, Element, coalesce
 from streamsparql.algebra.terms import Literal, Triple
 from streamsparql.algebra.window import Window
+from streamsparql.limits import Limits
 from streamsparql.rdflib_terms import term
 from streamsparql.run.input import RunInput
 from streamsparql.run.live import Live
@@ -71,6 +72,8 @@ class Mode(NamedTuple):
     live: bool = False
     emit: str = "final"
     optimize: bool = True
+    joins: str = "by cost"
+    """How chains of joins are computed."""
     chunk: int = 65_536
     cut_after: int = 65_536
     """The number of items after which open rows are cut."""
@@ -78,6 +81,8 @@ class Mode(NamedTuple):
     seed: int = 0
     """The seed for the disorder of items and, in live mode, for the order of calls."""
     entailment: str | None = None
+    limited: bool = False
+    """Whether there are limits, which the run does not reach."""
 
     def compile(self, text: str) -> streamsparql.Query:
         """Compile a query as this mode requires."""
@@ -92,11 +97,15 @@ modes: st.SearchStrategy[Mode] = st.builds(
     live=st.booleans(),
     emit=st.sampled_from(["final", "eager"]),
     optimize=st.booleans(),
+    joins=st.sampled_from(["by cost", "together"]),
     chunk=st.sampled_from([1, 2, 3, 5, 65_536]),
     cut_after=st.sampled_from([1, 3, 65_536]),
     max_delay=st.sampled_from([0, 0, 2, 7]),
     seed=st.integers(0, 1_000_000),
+    limited=st.booleans(),
 )
+
+AMPLE = Limits(time=1e6, memory=1 << 40, state=1 << 40, rows=1 << 40)
 
 
 class Answers(NamedTuple):
@@ -191,7 +200,7 @@ def read(query: streamsparql.Query, snapshot: Any) -> list[Cells]:
 def run(text: str, data: Data, mode: Mode = WHOLE, **options: Any) -> Answers:
     """Execute a query over data in a mode; return its rows."""
     query = mode.compile(text)
-    with chunks_and_cuts(mode):
+    with settings_of(mode):
         if mode.live:
             return Answers(_elements(query, live_rows(query, data, mode, **options)))
         return Answers(_elements(query, result(query, data, mode, **options)))
@@ -199,6 +208,7 @@ def run(text: str, data: Data, mode: Mode = WHOLE, **options: Any) -> Answers:
 
 def result(query: streamsparql.Query, data: Data, mode: Mode = WHOLE, **options: Any) -> Result:
     """Return the result over a history."""
+    options.setdefault("limits", AMPLE if mode.limited else None)
     run_input = RunInput(*data, max_delay=mode.max_delay, started=0, **options)
     return Result(EmbeddedComputation(query, run_input))
 
@@ -208,6 +218,7 @@ def live_rows(
     report: str | None = None, every: int | None = None, **options: Any
 ) -> list[Any]:  # fmt: skip
     """Return the rows of a live query after calls in random order; call `each` after each call."""
+    options.setdefault("limits", AMPLE if mode.limited else None)
     static = data._replace(streams={})
     run_input = RunInput(*static, max_delay=mode.max_delay, started=0, **options)
     live = Live(query, run_input, emit=mode.emit, report=report, every=every)
@@ -253,9 +264,10 @@ def disordered(data: Data, delay: int, seed: int) -> Data:
 
 
 @contextmanager
-def chunks_and_cuts(mode: Mode) -> Iterator[None]:
-    """Patch the size of the chunks of sources, and the number of items between cuts."""
+def settings_of(mode: Mode) -> Iterator[None]:
+    """Patch the size of chunks, the number of items between cuts, and the choice of joins."""
     with (
+        patch("streamsparql.physical.lowering.lower_joins.MODE", mode.joins),
         patch("streamsparql.run.execution.read_stream", partial(read_stream, chunk=mode.chunk)),
         patch("streamsparql.run.execution.CUT_AFTER", mode.cut_after),
     ):

@@ -29,6 +29,17 @@ joins
     SELECT * <stream>{ <triple><triple><triple><filter>}
     SELECT ?x <stream>{ <triple><triple>{ <some>} }
     SELECT * { <block> { <triple><triple>} <block> { <triple>} }
+chains
+    SELECT * <stream>{ <triple><triple><triple><triple>}
+    SELECT * <stream>FROM NAMED :g2 { <triple>GRAPH :g2 { <triple>} <triple>GRAPH :g2 { <triple>} }
+    SELECT ?x ?n <stream>{ <triple>{ <triple>OPTIONAL { <triple>} } <triple><filter>}
+    SELECT ?x <stream>{ <triple>{ SELECT ?x ?y { <triple><triple>} } <triple>}
+    SELECT * { <block> { <triple>} <block> { <triple>} <block> { <triple>} }
+    SELECT * <stream>{ <triple>VALUES (?x ?n) { (:a UNDEF) (UNDEF 1) } <triple>}
+    SELECT * <stream>{ <triple>FILTER EXISTS { <triple><triple><triple>} }
+    SELECT * <stream>{ <triple>FILTER EXISTS { <triple><triple>{ <triple>OPTIONAL { <triple>} } } }
+    SELECT ?x ?z FROM STREAM :s <bracket> { ?x :p ?y . ?y ?l ?z . ?z ?m ?n
+        FILTER(timestamp(?x) >= timestamp(?z)) }
 unions
     SELECT * <stream>{ <triple>{ <some>} UNION { <some>} UNION { <some><inside>} <filter>}
     SELECT ?x ?y <stream>{ { <some>} UNION { <some>} }

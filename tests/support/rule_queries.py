@@ -150,6 +150,37 @@ QUERIES = {
         f"SELECT DISTINCT ?x ?y {BRACKET}{{ ?x a :a ; :q ?y }}",
         f"SELECT ?x (timestamp(?x) AS ?v) {BRACKET}{{ ?x a ?c }}",
     ],
+    "group_annotations": [
+        "SELECT DISTINCT ?x ?n FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y }"
+        " AGGREGATE { (?n, COUNT, {?x}) }",
+        "SELECT DISTINCT ?n ?m ?x FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x ?l ?y OPTIONAL { ?x :q ?z } }"
+        " AGGREGATE { (?n, SUM(?y), {?z, ?x}) FILTER(?n > 1) } AGGREGATE { (?m, MAX(?l), {?x, ?z}) }",
+        "SELECT DISTINCT ?n FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y }"
+        " AGGREGATE { (?m, MIN(?x), {?y}) } AGGREGATE { (?n, COUNT(?y), {?x}) }",
+        "SELECT DISTINCT ?x (?n * 2 AS ?m) FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y"
+        " FILTER EXISTS { SELECT DISTINCT ?y ?k { ?y :q ?z } } } AGGREGATE { (?n, COUNT(?y), {?x}) }",
+        "CONSTRUCT { ?x :has ?n . ?x :r :a } FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x ?l ?y }"
+        " AGGREGATE { (?n, COUNT, {?x, ?l}) }",
+    ],
+    "push_aggregates_into_unions": [
+        "SELECT ?m ?x (SUM(?y) AS ?n) { { ?x :p ?y BIND(1 AS ?m) } UNION { ?x :q ?y BIND(2 AS ?m) }"
+        " UNION { ?x :r ?y VALUES ?m { 1 } } } GROUP BY ?m ?x",
+        "SELECT ?g ?x ?n FROM NAMED STREAM :s [RANGE 7ms STEP 2ms] FROM NAMED STREAM :g1 [RANGE 5ms"
+        " TUMBLING] FROM NAMED :g2 { GRAPH ?g { ?x ?l ?y } } AGGREGATE { (?n, AVG(?y), {?l, ?g}) }",
+        "SELECT ?z (COUNT(*) AS ?n) (MAX(?y) AS ?m) (SAMPLE(?y) AS ?o) (COUNT(?y) AS ?k)"
+        " (AVG(STRLEN(?y)) AS ?a) FROM STREAM :s [RANGE 4ms TUMBLING]"
+        " { { ?y :p ?x . ?z :q ?x } UNION { ?z :q ?v OPTIONAL { ?v :r ?y } } } GROUP BY ?z",
+        "SELECT ?z (MAX(?y) AS ?n) FROM STREAM :s [RANGE 4ms TUMBLING]"
+        " { { ?y :p ?x . ?z :q ?x } UNION { ?y :p ?z } } GROUP BY ?z",
+    ],
+    "push_aggregates_into_joins": [
+        "SELECT ?z (COUNT(*) AS ?n) (MIN(DISTINCT ?y) AS ?m) (SUM(STRLEN(?y)) AS ?k)"
+        " FROM STREAM :s [RANGE 4ms TUMBLING] { ?y :p ?x . ?z :q ?x } GROUP BY ?z",
+        "SELECT (COUNT(?y) AS ?n) (AVG(STRLEN(?y)) AS ?k) FROM NAMED :g1"
+        " FROM STREAM :s [RANGE 4ms TUMBLING] { ?y :p ?x GRAPH :g1 { ?z :q ?x } }",
+        "SELECT ?z (SAMPLE(?y) AS ?n) (MAX(?y) AS ?m) FROM STREAM :s [RANGE 4ms TUMBLING]"
+        " { ?y :p ?x . ?v :q ?x VALUES (?w ?z) { (:a 1) (UNDEF 2) (:a 1) } } GROUP BY ?z",
+    ],
     "drop_reduced": ["SELECT REDUCED ?x { ?x :p ?y }"],
     "drop_order": [
         "SELECT * { ?x :p ?y { SELECT ?y { ?y :q ?z } ORDER BY ?z } }",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.accepted_queries import ACCEPTED
 from support.golden import GOLDEN, read
+from support.mistakes import all_cases
 
 import streamsparql
 from streamsparql.errors import (
@@ -335,6 +337,58 @@ def test_a_mistake_is_reported_with_its_position_and_a_hint(
     lines = str(error_).splitlines()
     assert lines[0].startswith(f"line {line}, column {column}: ")
     assert lines[2].index("^") == len("     | ") + column - 1
+
+
+# (a part of a query, the mistake in it, what the hint writes instead)
+REPAIRS = [
+    ("FILTER({})", "?v BETWEEN 1 AND 5", "?v >= 1 && ?v <= 5"),
+    ("FILTER({})", "?v IS NULL", "!BOUND(?v)"),
+    ("FILTER({})", "?v IS NOT NULL", "BOUND(?v)"),
+    ("FILTER({} = 0)", "?v % 2", "?v - 2 * FLOOR(?v / 2)"),
+    ("FILTER({} = 0)", "MOD(?v, 2)", "?v - 2 * FLOOR(?v / 2)"),
+    ("FILTER({})", "?v LIKE 'a%'", "STRSTARTS(?v, 'a')"),
+    ("FILTER({})", "?v LIKE '%a'", "STRENDS(?v, 'a')"),
+    ("FILTER({})", "?v LIKE '%a%'", "CONTAINS(?v, 'a')"),
+    ("BIND({} AS ?w)", "CASE WHEN ?v > 1 THEN 'a' ELSE 'b' END", "IF(?v > 1, 'a', 'b')"),
+    ("BIND({} AS ?w)", "UPPER(?v)", "UCASE(?v)"),
+    ("BIND({} AS ?w)", "NVL(?v, 0)", "COALESCE(?v, 0)"),
+    ("BIND({} AS ?w)", "CAST(?v AS VARCHAR)", "STR(?v)"),
+    ("{}", "BIND(?w = ?v + 1)", "BIND(?v + 1 AS ?w)"),
+]
+
+
+@pytest.mark.parametrize(("part", "mistake", "repair"), REPAIRS)
+def test_what_a_hint_writes_compiles(part, mistake, repair):
+    query = "SELECT * { ?x <p> ?v " + part.replace("{}", "HERE") + " }"
+    with pytest.raises(QuerySyntaxError) as raised:
+        streamsparql.compile(query.replace("HERE", mistake))
+    assert repair in raised.value.hint
+    streamsparql.compile(query.replace("HERE", repair))
+
+
+def test_a_condition_on_an_aggregate_becomes_a_sum():
+    with pytest.raises(QuerySyntaxError) as raised:
+        streamsparql.compile("SELECT (COUNT(*) FILTER (WHERE ?v > 5) AS ?n) { ?x <p> ?v }")
+    repair = raised.value.hint.rpartition("write ")[2]
+    rows = [("<a>", "<p>", f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>') for n in (3, 7, 9)]
+    (row,) = streamsparql.compile(f"SELECT ({repair} AS ?n) {{ ?x <p> ?v }}").run(graph=rows)
+    assert row["n"].toPython() == 2
+
+
+def test_the_query_that_is_written_for_sql_compiles():
+    with pytest.raises(QuerySyntaxError) as raised:
+        streamsparql.compile("SELECT sensor, MAX(value) AS top FROM heat WHERE value > 5")
+    query = streamsparql.compile(raised.value.hint.partition("column: ")[2])
+    assert query.variables == ("sensor", "top")
+    assert query.streams == ("heat",)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([case.text for case in all_cases()]), st.randoms(use_true_random=False))
+def test_mutated_mistakes_raise_only_our_errors(text, source):
+    """Rules for hints read the text around a mistake: they must cope with any text."""
+    with contextlib.suppress(StreamSparqlError):
+        streamsparql.compile(broken(text, source))
 
 
 def test_snippets_fit_a_terminal():

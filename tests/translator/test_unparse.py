@@ -10,7 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from support.generate import Features, queries
 
+from streamsparql.algebra.terms import IRI
 from streamsparql.errors import UnsupportedFeature
+from streamsparql.translator.sparql_text import DisplayWriter, Writer
 from streamsparql.translator.translate import translate
 from streamsparql.translator.unparse import unparse
 
@@ -131,3 +133,13 @@ def test_the_error_names_the_operator_that_a_dialect_lacks(
     with pytest.raises(UnsupportedFeature, match="has no") as raised:
         unparse(translate(text).plan, dialect)
     assert why in str(raised.value)
+
+
+@pytest.mark.parametrize("local", ["road/1", "a/b/c", "a", "", "1-/_"])
+def test_iri_shortened_by_a_prefix_is_read_back(local: str) -> None:
+    iri = IRI(f"http://e/{local}")
+    short = Writer({"": "http://e/"}).iri(iri)
+    assert short.startswith(":")
+    text = "PREFIX : <http://e/> ASK {{ {} ?p ?o }}"
+    assert translate(text.format(short)).plan == translate(text.format(iri)).plan
+    assert DisplayWriter({"": "http://e/"}).iri(iri) == f":{local}"

@@ -97,10 +97,13 @@ def sliding(
     """Return a live-edge window. It must not slide by more than its width (R1)."""
     range_, step = length(width), length(slide)
     if step > range_:
+        bare = width.unit is None and slide.unit is not None
         raise QueryError(
             f"a window of {range_} ms that slides by {step} ms would miss elements",
             slide.span,
-            hint="SLIDE may be at most as long as RANGE",
+            hint=f"{range_} without a unit is {range_} ms; write {range_} SECOND"
+            if bare
+            else "SLIDE may be at most as long as RANGE",
         )
     return lambda plan: w.SlidingDeltaWindow(
         plan, range_, step, name=setting.name, origin=setting.origin

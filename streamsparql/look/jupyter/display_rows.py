@@ -6,40 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from streamsparql.algebra.ntriples import parse_term
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.algebra.terms import Literal
-from streamsparql.sinks.cells import is_valid_number
-from streamsparql.text.visible import visible
-from streamsparql.translator.sparql_text import Writer
+from streamsparql.sinks.cells import DisplayCell, display_cell
+from streamsparql.translator.sparql_text import DisplayWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_MAX_DIGITS = 12
-
-
-class Cell(NamedTuple):
-    """A term as text; a numeric literal is shown as its lexical form."""
-
-    text: str
-    number: bool = False
-
-    @property
-    def short(self) -> str:
-        """The text, with the decimals of a long number cut.
-
-        >>> Cell("571.333333333333333333333", True).short
-        '571.3333333…'
-        """
-        long = self.number and len(self.text) > _MAX_DIGITS
-        return f"{self.text[: _MAX_DIGITS - 1]}…" if long else self.text
 
 
 class DisplayRow(NamedTuple):
     """A row as text, with its validity."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[DisplayCell, ...]
     start: int
     end: int
 
@@ -95,27 +73,13 @@ def display_rows(
 
 def cells_and_times(
     table: pa.Table, count: int, prefixes: Mapping[str, str]
-) -> Iterator[tuple[tuple[Cell, ...], int]]:
+) -> Iterator[tuple[tuple[DisplayCell, ...], int]]:
     """Yield the rows of a table: its first `count` columns as cells, and the instant after them."""
-    writer = Writer(prefixes)
-    cache: dict[str | None, Cell] = {None: Cell("")}
+    writer = DisplayWriter(prefixes)
+    cache: dict[str | None, DisplayCell] = {None: DisplayCell("")}
     columns = [table.column(k).to_pylist() for k in range(count + 1)]
     for *terms, time in zip(*columns, strict=True):
         for text in terms:
             if text not in cache:
-                cache[text] = _cell(text, writer)
+                cache[text] = display_cell(text, writer)
         yield tuple(cache[text] for text in terms), time
-
-
-def _cell(text: str, writer: Writer) -> Cell:
-    """Return the cell of a term in N-Triples syntax, or of the answer to ASK.
-
-    >>> _cell('"5"^^<http://www.w3.org/2001/XMLSchema#integer>', Writer())
-    Cell(text='5', number=True)
-    """
-    term = parse_term(text)
-    if term is None:
-        return Cell(visible(text))
-    if isinstance(term, Literal) and is_valid_number(text):
-        return Cell(visible(term.lexical), True)
-    return Cell(visible(writer.term(term)))

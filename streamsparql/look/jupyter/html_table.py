@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from streamsparql.look.explain.drawing.palette import MONO, SANS
-from streamsparql.look.jupyter.display_rows import Cell, DisplayRows
+from streamsparql.look.jupyter.display_rows import DisplayRows
+from streamsparql.sinks.cells import DisplayCell
 from streamsparql.text.instants import DisplayClock
 
 MAX_CELL = 60
@@ -31,7 +32,7 @@ _STYLE = (
 
 def table_html(
     heads: Sequence[str],
-    rows: Iterable[Sequence[str | Cell]],
+    rows: Iterable[Sequence[str | DisplayCell]],
     right: Sequence[bool] = (),
     more: str = "",
 ) -> str:
@@ -58,9 +59,9 @@ def note_html(text: str) -> str:
     return f'<div class="streamsparql-more">{escape(text)}</div>'
 
 
-def _cell(tag: str, value: str | Cell, right: bool) -> str:
+def _cell(tag: str, value: str | DisplayCell, right: bool) -> str:
     """Return a cell; if its text is cut, the tooltip is the whole text."""
-    whole, short = (value.text, value.short) if isinstance(value, Cell) else (value, value)
+    whole, short = (value.text, value.short) if isinstance(value, DisplayCell) else (value, value)
     short = short if len(short) <= MAX_CELL else f"{short[: MAX_CELL - 1]}…"
     side = ' class="right"' if right else ""
     tip = "" if short == whole else f' title="{escape(whole)}"'
@@ -71,7 +72,7 @@ def first_rows_html(shown: DisplayRows, limit: int = 20, timestamps: str | None 
     """Return a table of a result's first rows: validity, then terms."""
     clock = DisplayClock.of(timestamps, shown.first())
     zone = "" if clock.style == "ms" else f" ({clock.zone})"
-    rows: list[list[str | Cell]] = [
+    rows: list[list[str | DisplayCell]] = [
         [clock.moment(row.start), "…" if row.never_ends else clock.moment(row.end), *row.cells]
         for row in shown.rows[:limit]
     ]

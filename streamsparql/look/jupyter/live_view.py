@@ -11,7 +11,7 @@ from streamsparql.text.numbers import count
 from streamsparql.text.widths import cells
 
 if TYPE_CHECKING:
-    from streamsparql.run.live import Stats
+    from streamsparql.run.live_stats import Stats
 
 
 HEADS = ("operator", "", "rows in", "rows out", "state")
@@ -47,7 +47,7 @@ def _rows(stats: Stats) -> list[tuple[str, ...]]:
 def totals(stats: Stats, closed: bool) -> str:
     """Return the progress, accounting and state of an open query in one line.
 
-    >>> from streamsparql.run.live import Stats
+    >>> from streamsparql.run.live_stats import Stats
     >>> from streamsparql.sources import Accounting
     >>> items = Accounting(read=1200, accepted=1197, late=1, rejected=2)
     >>> totals(Stats(items, 0, INFINITY, 40, ()), closed=True)

@@ -12,16 +12,20 @@ import pyarrow as pa
 
 from streamsparql.display.picture import Picture
 from streamsparql.errors import StreamSparqlError
+from streamsparql.look.emptiness.results import why_result_empty
 from streamsparql.look.jupyter.display_rows import DisplayRows, cells_and_times, display_rows
 from streamsparql.look.jupyter.html_table import first_rows_html, note_html
-from streamsparql.look.jupyter.timeline import Report, timeline_picture, timeline_span
+from streamsparql.look.jupyter.timeline import DrawnReport, timeline_picture, timeline_span
+from streamsparql.look.jupyter.why_view import why_html
 from streamsparql.run.replay import layout_of
 from streamsparql.run.reports import reporting
 from streamsparql.run.result import preview, rejects_note
 from streamsparql.sinks import open_sink
 
 if TYPE_CHECKING:
+    from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.result import Preview, Result
+    from streamsparql.run.time_arguments import Duration
 
 PREVIEW = 1000
 """The number of rows that are computed for a preview of a result that is not computed yet."""
@@ -52,6 +56,8 @@ def result_html(result: Result) -> str:
     parts = [first_rows_html(rows)]
     if rows.rows:
         parts.append(timeline_picture(rows, instants=_report_instants(result, rows)).html)
+    if not first.more and result.computation.is_empty():
+        parts.append(why_html(why_result_empty(result)))
     if text := rejects_note(first.rejected, first.example):
         parts.append(note_html(text))
     return "\n".join(parts)
@@ -75,11 +81,17 @@ def result_text(result: Result) -> str:
         lines.append(f"and {len(rows) - _TEXT_ROWS:,} more")
     if note := rejects_note(first.rejected, first.example):
         lines.append(note)
+    if not first.more and result.computation.is_empty():
+        lines += why_result_empty(result).lines()
     return "\n".join(lines)
 
 
 def timeline_of(
-    result: Result, limit: int, report: str | None, every: int | None, timestamps: str | None
+    result: Result,
+    limit: int,
+    report: RelationToStream | None,
+    every: Duration | None,
+    timestamps: str | None,
 ) -> Picture:
     """Return the timeline of all rows, with the requested reports or the query's own."""
     everything = preview(result, None)
@@ -109,7 +121,9 @@ def _report_instants(result: Result, rows: DisplayRows) -> Sequence[int]:
     return range(start + (wanted.origin - start) % wanted.every, end + 1, wanted.every)
 
 
-def _reports(result: Result, kind: str | None, every: int | None) -> tuple[list[int], list[Report]]:
+def _reports(
+    result: Result, kind: RelationToStream | None, every: Duration | None
+) -> tuple[list[int], list[DrawnReport]]:
     """Return the instants of all requested reports, and the reports that have rows."""
     query = result.computation.query
     decoder, batches, instants = result.computation.reported(reporting(query, kind, every))

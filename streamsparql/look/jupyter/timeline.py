@@ -14,8 +14,9 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.display.picture import Picture
 from streamsparql.errors import EngineError
 from streamsparql.look.jupyter.canvas import CELL, SERIES, Canvas, fit_text
-from streamsparql.look.jupyter.display_rows import Cell, DisplayRow, DisplayRows
+from streamsparql.look.jupyter.display_rows import DisplayRow, DisplayRows
 from streamsparql.look.jupyter.label_columns import GAP, column_places, column_widths
+from streamsparql.sinks.cells import DisplayCell
 from streamsparql.text.instants import DisplayClock
 from streamsparql.text.widths import cells
 
@@ -29,7 +30,7 @@ _THIN, _MAX_LEVELS = 7.0, 4  # of bars that share a lane
 _MIN_GAP = 10.0  # pixels between the lines of reports
 _TEXT_WIDTH = 60
 
-Report = tuple[int, Sequence[tuple[Cell, ...]]]
+DrawnReport = tuple[int, Sequence[tuple[DisplayCell, ...]]]
 """An instant, and the rows of its report."""
 
 
@@ -37,7 +38,7 @@ Report = tuple[int, Sequence[tuple[Cell, ...]]]
 class SolutionLane:
     """A solution with its rows, in levels of rows that do not overlap."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[DisplayCell, ...]
     kind: str = "c0"
     levels: list[list[DisplayRow]] = field(default_factory=list)
 
@@ -66,17 +67,17 @@ def solution_lanes(
 ) -> tuple[list[SolutionLane], int]:
     """Return the lanes of the first solutions, grouped by first value, and the number of solutions.
 
-    >>> one, two, three = [(Cell(x), Cell(y)) for x, y in ("a1", "b2", "a3")]
+    >>> one, two, three = [(DisplayCell(x), DisplayCell(y)) for x, y in ("a1", "b2", "a3")]
     >>> rows = [DisplayRow(one, 0, 5), DisplayRow(two, 1, 3), DisplayRow(three, 2, 4)]
     >>> [lane.cells[1].text for lane in solution_lanes(rows)[0]], solution_lanes(rows, 2)[1]
     (['1', '3', '2'], 3)
     """
-    lanes: dict[tuple[Cell, ...], SolutionLane] = {}
+    lanes: dict[tuple[DisplayCell, ...], SolutionLane] = {}
     for row in rows:
         lanes.setdefault(row.cells, SolutionLane(row.cells)).add(row)
-    groups: dict[Cell, list[SolutionLane]] = {}
+    groups: dict[DisplayCell, list[SolutionLane]] = {}
     for lane in list(lanes.values())[:limit]:
-        groups.setdefault(lane.cells[0] if lane.cells else Cell(""), []).append(lane)
+        groups.setdefault(lane.cells[0] if lane.cells else DisplayCell(""), []).append(lane)
     coloured = len(groups) > 1
     for k, group in enumerate(groups.values()):
         for lane in group:
@@ -88,7 +89,7 @@ def timeline_picture(
     shown: DisplayRows,
     limit: int = MAX_LANES,
     instants: Sequence[int] = (),
-    reports: Sequence[Report] = (),
+    reports: Sequence[DrawnReport] = (),
     timestamps: str | None = None,
 ) -> Picture:
     """Return the timeline of rows, with lines at `instants` and dots for the rows of `reports`."""
@@ -111,7 +112,7 @@ def timeline_picture(
         ]
     )
     top = _draw_heads(canvas, shown.heads, widths)
-    before: tuple[Cell, ...] = ()
+    before: tuple[DisplayCell, ...] = ()
     for lane in lanes:
         if shown.form == "ask":
             lane.kind = "c2" if lane.cells[0].text == "true" else "none l7"
@@ -126,7 +127,7 @@ def timeline_picture(
 
 
 def timeline_span(
-    shown: DisplayRows, rows: Sequence[DisplayRow], reports: Sequence[Report] = ()
+    shown: DisplayRows, rows: Sequence[DisplayRow], reports: Sequence[DrawnReport] = ()
 ) -> tuple[int, int]:
     """Return the time to draw: the horizon, or where that is open, up to the last row or report."""
     start = shown.first() if shown.start is None else shown.start
@@ -172,9 +173,9 @@ def _draw_lane(
     canvas: Canvas,
     lane: SolutionLane,
     widths: Sequence[int],
-    before: tuple[Cell, ...],
+    before: tuple[DisplayCell, ...],
     clock: DisplayClock,
-    reports: Sequence[Report],
+    reports: Sequence[DrawnReport],
 ) -> None:
     """Draw a lane's label, its bars, and a dot for each report that contains its solution."""
     whole, y = "  ".join(cell.text for cell in lane.cells), canvas.y
@@ -241,12 +242,12 @@ def timeline_text(
 ) -> str:
     """Return the lanes as lines of text, for a terminal.
 
-    >>> row = DisplayRow((Cell("a"),), 5, INFINITY)
+    >>> row = DisplayRow((DisplayCell("a"),), 5, INFINITY)
     >>> print(timeline_text([SolutionLane(row.cells, levels=[[row]])], 0, 10, DisplayClock("ms")))
     a                                ██████████████████████████████▶
        0 to 10 ms
     """
-    names = ["  ".join(cell.text for cell in lane.cells) for lane in lanes]
+    names = ["  ".join(cell.short for cell in lane.cells) for lane in lanes]
     width = min(max(map(cells, names), default=0), _LABELS)
     lines = []
     for name, lane in zip(names, lanes, strict=True):

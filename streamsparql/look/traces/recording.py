@@ -167,6 +167,13 @@ def record(query: CompiledQuery, run_input: RunInput, limit: int, step: int | No
     ([3, 5], 9)
     """
     run = Recording(query, run_input)
+    with run.guard:
+        return _recorded(run, limit, step)
+
+
+def _recorded(run: Recording, limit: int, step: int | None) -> RecordedRun:
+    """Execute a run, and record each step."""
+    run_input = run.input
     rows, until = _read_items(run, run_input, limit)
     run.items = rows
     if until is not None:

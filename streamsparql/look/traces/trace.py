@@ -26,6 +26,7 @@ from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.binary import MIN_HEAP
 from streamsparql.physical.operators.window import INSIDE
 from streamsparql.physical.state.parts import TO_BE_EMITTED
+from streamsparql.run.time_arguments import instant_argument, period_argument
 from streamsparql.sources import Accounting, Reject
 from streamsparql.text.instants import DisplayClock
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from streamsparql.display.picture import Picture
     from streamsparql.look.traces.definitions import Definitions, Disagreement, LogicalMoment
     from streamsparql.run.input import RunInput
+    from streamsparql.run.time_arguments import Duration, Instant
 
 
 @dataclass(frozen=True)
@@ -221,13 +223,13 @@ class Trace(Sequence[TraceStep]):
     """
 
     def __init__(
-        self, query: CompiledQuery, run_input: RunInput, limit: int, step: int | None
+        self, query: CompiledQuery, run_input: RunInput, limit: int, step: Duration | None
     ) -> None:
-        for name, value in (("limit", limit), ("step", step)):
-            if value is not None and (type(value) is not int or value < 1):
-                raise EngineError(f"{name} must be a positive integer, not {value!r}")
+        if type(limit) is not int or limit < 1:
+            raise EngineError(f"limit must be a positive integer, not {limit!r}")
+        period = None if step is None else period_argument("step", step)
         self.query, self.run_input, self.limit = query, run_input, limit
-        self._recorded: RecordedRun = record(query, run_input, limit, step)
+        self._recorded: RecordedRun = record(query, run_input, limit, period)
         run = self._recorded.run
         self.decoder = ElementDecoder(run.terms)
         self.physical: tuple[Operator, ...] = tuple(run.pipeline.operators)
@@ -310,13 +312,13 @@ class Trace(Sequence[TraceStep]):
 
     # -- instants
 
-    def at(self, t: int) -> Moment:
+    def at(self, t: Instant) -> Moment:
         """Return every operator at an instant: the snapshot of its output, and its state.
 
         The snapshot contains all rows that hold at the instant, also those emitted later. The state
         (sweep areas, heap, window) is the one after the last step up to the instant.
         """
-        _check_instant(t)
+        t = instant_argument("t", t)
         steps = [step for step in self.steps if step.instant <= t]
         step = steps[-1] if steps else None
         operators = []
@@ -348,10 +350,9 @@ class Trace(Sequence[TraceStep]):
         recorded = self._recorded
         return Definitions(self, recorded.run.catalog, recorded.run.input.started)
 
-    def logical(self, t: int) -> LogicalMoment:
+    def logical(self, t: Instant) -> LogicalMoment:
         """Return the snapshot of each node of the logical plan at an instant, by its definition."""
-        _check_instant(t)
-        return self.definitions.logical(t)
+        return self.definitions.logical(instant_argument("t", t))
 
     def check(self) -> list[Disagreement]:
         """Compare the operators with the definitions of their nodes, at all instants of the trace.
@@ -430,11 +431,6 @@ def _eviction_reason(row: StateRow, instant: int) -> str:
     if row.part == INSIDE:
         return "pushed out"
     return "expired" if row.element.end <= instant + 1 else "purged"
-
-
-def _check_instant(t: int) -> None:
-    if type(t) is not int or t < 0:
-        raise EngineError(f"an instant must be a number of milliseconds, not {t!r}")
 
 
 def is_live(row: StateRow, watermark: int) -> bool:

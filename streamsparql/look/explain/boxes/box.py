@@ -23,6 +23,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
+from streamsparql.text.numbers import count
+
 N = TypeVar("N", bound=Hashable)
 
 
@@ -39,6 +41,8 @@ class Measures(NamedTuple):
     share: float | None = None
     state: int | None = None
     steps: int | None = None
+    orders: tuple[tuple[tuple[int, ...], int], ...] = ()
+    """The orders in which rows met the inputs of a join of several, with their numbers of rows."""
 
     @property
     def selectivity(self) -> float | None:
@@ -54,7 +58,7 @@ class Measures(NamedTuple):
 
     def numbers(self) -> dict[str, Any]:
         """Return the numbers that are known, by name, for JSON."""
-        numbers = {
+        numbers: dict[str, Any] = {
             "rows_in": list(self.rows_in),
             "rows_out": self.rows_out,
             "selectivity": self.selectivity,
@@ -64,6 +68,8 @@ class Measures(NamedTuple):
             "seconds": self.seconds,
             "share": self.share,
         }
+        if self.orders:
+            numbers["orders"] = [{"inputs": list(order), "rows": n} for order, n in self.orders]
         return {name: value for name, value in numbers.items() if value is not None}
 
     @property
@@ -107,6 +113,8 @@ class Box:
     """The change that a picture of two trees shows: gone, new, moved."""
     note: str = ""
     """The line below the title in pictures: the state that an operator retains."""
+    reason: str = ""
+    """Why this operator computes the plan, if another one could."""
 
 
 def build_tree(
@@ -193,6 +201,39 @@ def places(root: Box) -> list[BoxPlace]:
                 pending += [(child, len(all_places)) for child in reversed(children)]
                 all_places.append(BoxPlace(item, parent, []))
     return all_places
+
+
+def remarks(root: Box) -> list[tuple[str, str]]:
+    """Return what a tree of operators does not show, as named lines: how joins are computed.
+
+    >>> remarks(Box("Join", "on x", reason="in pairs, as that costs less"))
+    [('joins', 'in pairs, as that costs less (Join on x)')]
+    """
+    boxes = [place.item for place in places(root) if isinstance(place.item, Box)]
+    lines = [("joins", _of(box, box.reason)) for box in boxes if box.reason]
+    for box in boxes:
+        if box.measures is not None and box.measures.orders:
+            lines.append(("orders", _of(box, _orders(box.measures.orders))))
+    return lines
+
+
+def _of(box: Box, text: str) -> str:
+    return f"{text} ({box.kind} {box.title})"
+
+
+def _orders(orders: tuple[tuple[tuple[int, ...], int], ...]) -> str:
+    """Return the most frequent orders as text; inputs are numbered from 1, in reading order."""
+    frequent = sorted(orders, key=lambda each: -each[1])
+    texts = [
+        f"{' → '.join(str(k + 1) for k in order)}: {count(rows)} row{'s' * (rows != 1)}"
+        for order, rows in frequent[:_MAX_ORDERS]
+    ]
+    if len(orders) > _MAX_ORDERS:
+        texts.append(f"{len(orders) - _MAX_ORDERS} more")
+    return ", ".join(texts)
+
+
+_MAX_ORDERS = 6
 
 
 def has_measures(root: Box) -> bool:

@@ -9,7 +9,7 @@ from inspect import cleandoc
 from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term
-from streamsparql.translator.sparql_text import Writer
+from streamsparql.translator.sparql_text import DisplayWriter, Writer
 
 MAX_VALUES_ROWS = 5
 """The number of rows of a VALUES that a title shows."""
@@ -18,6 +18,8 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("m
 _HIDDEN = {
     PlanKind.BLANK: "_:b{}",
     PlanKind.AGGREGATE: "aggregate#{}",
+    PlanKind.PART: "part#{}",
+    PlanKind.WHOLE: "whole#{}",
     PlanKind.EXISTS: "exists#{}",
     PlanKind.KEY: "key#{}",
     PlanKind.ROW: "row#{}",
@@ -54,7 +56,7 @@ def plan_writer(prefixes: Mapping[str, str]) -> Writer:
     >>> write.variables([x, Hidden(PlanKind.BLANK), mark, Hidden(PlanKind.STAMP, of=(x,))])
     '?x _:b0 exists#1 timestamp(?x)'
     """
-    return Writer(prefixes, partial(_variable_text, iris=Writer(prefixes)))
+    return DisplayWriter(prefixes, partial(_variable_text, iris=DisplayWriter(prefixes)))
 
 
 def _variable_text(variable: Variable, iris: Writer) -> str:

@@ -40,6 +40,10 @@ class ExplainedOperator(Protocol):
     def state(self) -> str:
         """The state that it retains between steps, in one line; "none" for a stateless operator."""
 
+    @property
+    def reason(self) -> str:
+        """Why it computes its node, if another operator could."""
+
     def facts(self) -> str:
         """Return the parameters as text, if the operator has no logical node."""
 
@@ -76,7 +80,11 @@ def described_box(description: Description) -> Box:
         facts=description.facts,
         family=description.family,
         meaning=description.meaning,
+        reason=dict(description.facts).get(_REASON, ""),
     )
+
+
+_REASON = "reason"
 
 
 def description_of(operator: ExplainedOperator, write: Writer) -> Description:
@@ -116,3 +124,5 @@ def _facts(operator: ExplainedOperator) -> Iterator[tuple[str, str]]:
     yield "columns", visible(" ".join(operator.names)) or "none"
     if operator.state != "none":
         yield "state", operator.state
+    if operator.reason:
+        yield _REASON, operator.reason

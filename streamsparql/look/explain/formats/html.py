@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 
 from streamsparql.display.frame import frame
-from streamsparql.look.explain.boxes.box import Box
+from streamsparql.look.explain.boxes.box import Box, remarks
 from streamsparql.look.explain.boxes.phrases import applied_rules
 from streamsparql.look.explain.drawing import highlight
 from streamsparql.look.explain.drawing.palette import FAINT, INK, LINE, MONO, PAPER, SANS
@@ -23,7 +23,7 @@ def render_html(explanation: Explanation) -> str:
     summary = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in entries)
     stages = "\n".join(
         f"<section>\n<h2>{escape(name)}</h2>\n"
-        f"{stage_html(box)}\n{_rules(name, explanation)}</section>"
+        f"{stage_html(box)}\n{_below(name, box, explanation)}</section>"
         for name, box in explanation.stages
     )
     return (
@@ -36,10 +36,12 @@ def render_html(explanation: Explanation) -> str:
     )
 
 
-def _rules(stage: str, explanation: Explanation) -> str:
-    if stage != "optimized" or not explanation.rules:
-        return ""
-    return f"<p>rules: {escape(applied_rules(explanation.rules))}</p>\n"
+def _below(stage: str, box: Box, explanation: Explanation) -> str:
+    """Return what a stage's tree does not show, as paragraphs."""
+    lines = remarks(box)
+    if stage == "optimized" and explanation.rules:
+        lines.append(("rules", applied_rules(explanation.rules)))
+    return "".join(f"<p>{escape(name)}: {escape(text)}</p>\n" for name, text in lines)
 
 
 def stage_html(box: Box) -> str:

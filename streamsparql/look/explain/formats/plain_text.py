@@ -27,6 +27,7 @@ from streamsparql.look.explain.boxes.box import (
     circled,
     has_measures,
     places,
+    remarks,
 )
 from streamsparql.look.explain.boxes.phrases import applied_rules
 from streamsparql.look.explain.drawing.measure_columns import (
@@ -65,8 +66,11 @@ def render_text(explanation: Explanation) -> str:
             lines += [""] * bool(lines and lines[-1])
             lines += [ink.paint(f"── {name} " + "─" * (width - len(name) - 4), _BOLD), ""]
         lines += tree_lines(box, ink, width)
+        below = remarks(box)
         if name == "optimized" and explanation.rules:
-            lines += ["", *_listed([("rules", applied_rules(explanation.rules))], ink, width)]
+            below.append(("rules", applied_rules(explanation.rules)))
+        if below:
+            lines += ["", *_listed(below, ink, width)]
     return "\n".join(lines)
 
 
