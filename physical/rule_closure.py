@@ -62,7 +62,8 @@ class RuleClosure(Operator):
 
     implements = (closure.Closure,)
     state = "that of the operators of the rules"
-    scalars = ("_open",)
+    scalars = ("_open", "_waits")
+    encoded = ("inner",)
 
     def __init__(
         self,

@@ -563,3 +563,25 @@ def test_entailment_needs_a_schema(folder):
     assert "warning" not in run(folder, *kind, "--quiet").stderr
     plain = run(folder, *kind[:3], "--graph", "kinds.ttl")
     assert "warning" not in plain.stderr
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+
+def test_rules_are_read_from_files(folder):
+    (folder / "rules.rq").write_text(
+        "PREFIX : <http://example.org/> CONSTRUCT { ?t :seen ?v } { ?t :speed ?v }\n"
+        "CONSTRUCT { ?t :again ?v } { { ?t :seen ?u } SEQ { ?t :seen ?v } }"
+    )
+    (folder / "again.rq").write_text("SELECT ?t { ?t <http://example.org/again> ?v }")
+    (folder / "items.nq").write_text(
+        "".join(
+            f'<http://example.org/a> <http://example.org/speed> "{v}" <urn:x/{v}> .\n'
+            for v in (1, 2)
+        )
+    )
+    again = ("again.rq", "--stream", "items.nq", "--rules")
+    lines = output_lines(folder, *again, "rules.rq")
+    assert [line.split()[-1] for line in lines[1:]] == ["<http://example.org/a>"]
+    done = run(folder, *again, "missing.rq")
+    assert (done.returncode, done.stderr.count("missing.rq")) == (1, 1)

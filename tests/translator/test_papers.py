@@ -372,8 +372,8 @@ def test_www_2011_test_3_finds_another_route_where_connections_are_inaccessible(
     graph = [tuple(f"<http://e/{x}>" for x in (*road.split(), "")) for road in roads]
     graph = [(x, "<http://e/connects>", y) for x, y, _ in graph]
     asked = lambda t: [("agent asks d", t), ("agent at a", t)]  # noqa: E731
-    told = lambda k, x, y, t: [(f"r{k} from {x}", t), (f"r{k} to {y}", t)]  # noqa: E731
-    items = [*asked(1), *told(1, "b", "c", 2), *asked(3), *told(2, "e", "d", 4), *asked(5)]
+    reported = lambda k, x, y, t: [(f"r{k} from {x}", t), (f"r{k} to {y}", t)]  # noqa: E731
+    items = [*asked(1), *reported(1, "b", "c", 2), *asked(3), *reported(2, "e", "d", 4), *asked(5)]
     stream = [(tuple(f"<http://e/{x}>" for x in text.split()), t) for text, t in items]
     query = streamsparql.compile(text, rules=[rules])
     routes = [(str(row["next"])[-1], row.end) for row in query.run(stream, graph)]
