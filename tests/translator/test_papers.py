@@ -34,6 +34,9 @@ from streamsparql.algebra.window import SlidingDeltaWindow, SlidingTupleWindow
 from streamsparql.errors import QueryError, QuerySyntaxError
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
+
+
 def listing(file: str, title: str) -> str:
     """Return the text of a query from the golden file of its paper."""
     (text,) = (
