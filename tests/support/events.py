@@ -32,7 +32,8 @@ from streamsparql.physical.hidden import SINCE, in_solution
 from streamsparql.physical.kernels.occurrences import since_of, starts_of
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operator import INFINITY
-from streamsparql.physical.operators import event as physical
+from streamsparql.physical.operators.event import EventLeftJoin
+from streamsparql.physical.operators.event_sets import Detect as PhysicalDetect
 from streamsparql.physical.pipeline import Pipeline
 
 PREFIX = "PREFIX : <http://e/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
@@ -247,7 +248,7 @@ class Feed:
         self._from_start = [
             operator
             for operator in self.pipeline.operators
-            if isinstance(operator, physical.Detect | physical.EventLeftJoin)
+            if isinstance(operator, PhysicalDetect | EventLeftJoin)
         ]
         self._left = {name.value: self._batch(items) for name, items in data.streams.items()}
         self._marks = dict.fromkeys(self._left, -1)
