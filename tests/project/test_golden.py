@@ -18,6 +18,7 @@ from support import mistakes
 from support.golden import GOLDEN, Case, cases, shown, write
 
 
+@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 @pytest.mark.parametrize("case", list(cases()))
 def test_plans_and_rows_match_the_golden_file(case: Case) -> None:
     assert case.shown, "empty case: run python tests/project/test_golden.py and read the diff"
