@@ -17,6 +17,7 @@ from math import prod
 
 from streamsparql.algebra import filter, graph, group, join, match, path, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.join_cost import JoinSide, join_sides
 from streamsparql.algebra.plan import Plan
@@ -43,12 +44,14 @@ class Statistics:
     size: int = 10_000
 
 
-_HISTORY = 86_400_000
+HISTORY = 86_400_000
 """The assumed history of an unbounded window: a day, in milliseconds."""
 _SUBJECT, _PREDICATE, _OBJECT = 0.01, 0.1, 0.1
 """Selectivity of a bound subject, predicate or object."""
 _PER_SUBJECT, _PER_OBJECT, _PREDICATES = 3.0, 4.0, 10.0
 """Triples per subject, triples per object, and the number of distinct predicates."""
+_ENTAILED = 3.0
+"""Triples that a triple entails, itself included."""
 _EQUAL, _OTHER = 0.1, 0.33
 """Selectivity of an equality, and of any other condition."""
 
@@ -139,15 +142,19 @@ class Costs:
                 return self.statistics.rates.get(stream, self.statistics.rate)
             case AccessGraph(graphs, background):
                 return float(sum(map(self._size, _names(graphs, background))))
+            case Entailed():
+                return below[0] * _ENTAILED
+            case Entailing(pattern):
+                return below[0] * self._pattern_selectivity(pattern)
             case Window():
-                return plan.expected_size(below[0], _HISTORY)
+                return plan.expected_size(below[0], HISTORY)
             case match.TriplePatternMatching(pattern):
                 return below[0] * self._pattern_selectivity(pattern)
             case path.Path(subject, _, value):
                 ends = sum(not isinstance(end, Variable) for end in (subject, value))
                 return below[0] * _OBJECT**ends
             case filter.Filter(condition):
-                return below[0] * prod(map(_selectivity, conjuncts(condition)))
+                return below[0] * prod(map(condition_selectivity, conjuncts(condition)))
             case join.Join() | match.BasicGraphPattern():
                 return self._join(plan.inputs, below)
             case join.LeftJoin(left, right):
@@ -186,7 +193,13 @@ def _names(graphs: tuple[IRI | Variable, ...], background: bool) -> Iterator[IRI
         yield None
 
 
-def _selectivity(condition: Expression) -> float:
+def condition_selectivity(condition: Expression) -> float:
+    """Estimate the fraction of rows that pass a condition.
+
+    >>> from streamsparql.algebra.rules.sketch import equals
+    >>> condition_selectivity(equals("?x", "1"))
+    0.1
+    """
     return _EQUAL if isinstance(condition, Call) and condition.function == "=" else _OTHER
 
 

@@ -8,23 +8,19 @@ over such sets, and `Detect` converts events to snapshots.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-from streamsparql.algebra.filter import with_occurrence
+from streamsparql.algebra import shape
+from streamsparql.algebra.filter import Filter, event_passes, with_occurrence
 from streamsparql.algebra.graph import Construct
-from streamsparql.algebra.inputs import Inputs, StreamItem
-from streamsparql.algebra.join import join_events, left_join_events
+from streamsparql.algebra.group import Annotate
+from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.join import Join, join_events, left_join_events, merge_events
 from streamsparql.algebra.plan import Events, Occurrence, Plan, SnapshotOperator
-from streamsparql.algebra.solutions import Expression, Solution
+from streamsparql.algebra.solutions import Expression, Solution, compatible
 from streamsparql.algebra.streams import Snapshot
-from streamsparql.algebra.terms import IRI
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
-
-MAX_CLOSURE_ROUNDS = 1000
-"""The number of rounds at one instant after which a closure counts as infinite."""
 
 
 class EventPair(SnapshotOperator):
@@ -96,6 +92,53 @@ class EqLeftJoin(EventPair):
         return left_join_events(left, right, self.condition, inputs, simultaneous)
 
 
+class NeverBefore(EventPair):
+    """`OPTIONALSEQ` with an absent left side: the right solutions that no left one precedes.
+
+    Section 7. `condition` is that of the pairs; the left variables are unbound in the result.
+    """
+
+    condition: Expression | None = None
+
+    @override
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        left, right = events
+        return frozenset(
+            two
+            for two in right
+            if not any(
+                compatible(one.item, two.item)
+                and precedes(one, two)
+                and event_passes(self.condition, merge_events(one, two), inputs)
+                for one in left
+            )
+        )
+
+
+class SeqWithout(EventPair):
+    """`SEQ` without an event in between. Section 7.
+
+    The pairs of `SEQ` without those that have, with their variables and their occurrence, a
+    sequence of a left solution, an `absent` one and a right one.
+    """
+
+    absent: Plan
+
+    @override
+    def occur(self, t: int, inputs: Inputs, *events: Events) -> Events:
+        left, right, absent = events
+        pairs = join_events(left, right, precedes)
+        interrupted = join_events(join_events(left, absent, precedes), right, precedes)
+        return frozenset(
+            pair
+            for pair in pairs
+            if not any(
+                compatible(pair.item, other.item) and simultaneous(pair, other)
+                for other in interrupted
+            )
+        )
+
+
 class Detect(Plan):
     """The snapshots of events: each solution holds at the instant of its end. Section 7.
 
@@ -116,45 +159,30 @@ class Detect(Plan):
         )
 
 
-class Closure(Plan):
-    """The input, evaluated over the Q-closure of a stream. Section 7; WWW 2011 section 4.2.
+def returns_events(plan: Plan) -> bool:
+    """Return whether each row of a plan is an event: `Detect`, below operators that keep rows.
 
-    The closure is the least stream that contains the original one and each triple that a rule
-    constructs over the closure, with the occurrence of the rule's solution.
+    GROUP BY and ASK read snapshots, and so have rows that hold.
+
+    >>> from streamsparql.algebra.shape import UNIT, Projection
+    >>> returns_events(Projection((), Detect(UNIT))), returns_events(UNIT)
+    (True, False)
     """
+    while isinstance(plan, _KEEPS_ROWS):
+        plan = plan.inputs[0]
+    if isinstance(plan, Join):
+        return any(map(returns_events, plan.inputs))
+    return isinstance(plan, Detect)
 
-    family = "event"
 
-    stream: IRI
-    rules: tuple[Construct, ...]
-    input: Plan
-
-    @override
-    def events(self, t: int, inputs: Inputs) -> Events:
-        return self.input.events(t, self._closed(t, inputs))
-
-    def _closed(self, t: int, inputs: Inputs) -> Inputs:
-        """Return the inputs with the closure up to `t`, completed instant by instant."""
-        items = inputs.stream(self.stream)
-        known: set[StreamItem] = set()
-        instants = {item.end for stream in inputs.streams.values() for item in stream}
-        for instant in sorted(x for x in instants if x <= t):
-            new = {item for item in items if item.end == instant}
-            for _ in range(MAX_CLOSURE_ROUNDS):
-                known |= new
-                inputs = replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
-                new = set(self._derived(instant, inputs)) - known
-                if not new:
-                    break
-            else:
-                raise EngineError(
-                    f"the rules do not terminate at the instant {instant}: they still derive new"
-                    f" triples after {MAX_CLOSURE_ROUNDS} rounds"
-                )
-        return replace(inputs, streams={**inputs.streams, self.stream: tuple(known)})
-
-    def _derived(self, instant: int, inputs: Inputs) -> Iterator[StreamItem]:
-        for rule in self.rules:
-            for triple, start, end in rule.events(instant, inputs):
-                if start is not None and end == instant:
-                    yield StreamItem(triple, start, end)
+_KEEPS_ROWS = (
+    Filter,
+    Construct,
+    Annotate,
+    shape.Extend,
+    shape.Projection,
+    shape.Distinct,
+    shape.Reduced,
+    shape.OrderBy,
+    shape.Slice,
+)

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.cost import Costs
-from streamsparql.algebra.event import Closure, Detect
+from streamsparql.algebra.event import Detect
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import JOINS
+from streamsparql.algebra.rules.properties import JOINS, continues_sequence
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.window import Window
 from streamsparql.limits import active_meter
@@ -63,7 +64,7 @@ class Rewriting:
         return dict(Counter(step.rule for step in self.trace))
 
 
-_BELOW_EXISTS, _OVER_EVENTS, _INSIDE_CHAIN = 1, 2, 4
+_BELOW_EXISTS, _OVER_EVENTS, _INSIDE_CHAIN, _INSIDE_SEQUENCE = 1, 2, 4, 8
 """The context of an operator, as flags: it determines the rules that are tried there."""
 
 
@@ -163,6 +164,7 @@ class Phase:
 
     def _applicable(self, kind: type[Plan], flags: int, bottom_up: bool) -> tuple[Rule, ...]:
         key = (kind, flags, bottom_up)
+        inside = flags & (_INSIDE_CHAIN if kind in JOINS else _INSIDE_SEQUENCE)
         if key not in self._tables:
             self._tables[key] = tuple(
                 rule
@@ -171,7 +173,7 @@ class Phase:
                 and rule.bottom_up == bottom_up
                 and (rule.below_exists or not flags & _BELOW_EXISTS)
                 and (rule.over_events or not flags & _OVER_EVENTS)
-                and (rule.inside_chains or not flags & _INSIDE_CHAIN)
+                and (rule.inside_chains or not inside)
             )
         return self._tables[key]
 
@@ -186,11 +188,12 @@ def _inputs(plan: Plan, flags: int) -> Iterator[tuple[Plan, int]]:
     kind = type(plan)
     if not inputs or issubclass(kind, Window):
         return
-    flags &= ~_INSIDE_CHAIN
+    flags &= ~(_INSIDE_CHAIN | _INSIDE_SEQUENCE)
     if kind in JOINS:
         flags |= _INSIDE_CHAIN
     elif kind in (Detect, Closure):
         flags |= _OVER_EVENTS
     rows = len(plan.operands)
     for k, below in enumerate(inputs):
-        yield below, flags if k < rows else flags | _BELOW_EXISTS
+        own = flags | _INSIDE_SEQUENCE if continues_sequence(plan, below) else flags
+        yield below, own if k < rows else own | _BELOW_EXISTS

@@ -13,12 +13,14 @@ and the union of the results is the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import gcd, lcm
 
-from streamsparql.algebra import filter, group, join, match, shape
+from streamsparql.algebra import event, filter, group, join, match, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.entailment import reads_entailed
 from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.grid import Grid
 from streamsparql.algebra.node import Node
@@ -27,6 +29,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_static
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
+from streamsparql.errors import UnsupportedFeature
 
 # -- By time ------------------------------------------------------------------------------------
 
@@ -45,6 +48,22 @@ def stream_reaches(plan: Plan) -> dict[str, int]:
         for stream in _streams(window):
             reaches[stream] = max(reaches[stream], window.reach)
     return reaches
+
+
+def refuse_events(plan: Plan) -> None:
+    """Raise `UnsupportedFeature` for a plan about events, which cannot be cut into slabs yet.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> refuse_events(event.Detect(UNIT))
+    Traceback (most recent call last):
+    streamsparql.errors.UnsupportedFeature: the Spark engine does not run event queries of EP-SPARQL
+    hint: run the query in this process: engine='embedded'
+    """
+    if any(isinstance(node, event.Detect) for node in plan.operators()):
+        raise UnsupportedFeature(
+            "the Spark engine does not run event queries of EP-SPARQL",
+            hint="run the query in this process: engine='embedded'",
+        )
 
 
 def windows(plan: Plan) -> Iterator[w.Window]:
@@ -166,11 +185,17 @@ def _pattern_positions(pattern: match.TriplePattern, kept: set[Variable] | None)
 # -- By value -----------------------------------------------------------------------------------
 
 
-def partition_keys(plan: Plan) -> tuple[Variable, ...]:
+KeysOfMatching = Callable[[match.TriplePatternMatching], frozenset[Variable]]
+
+
+def partition_keys(
+    plan: Plan, entailed: KeysOfMatching = lambda _: frozenset()
+) -> tuple[Variable, ...]:
     """Return the variables by whose values the streams can be partitioned.
 
     Each is bound in every row of the result. The rows with a certain value depend only on elements
-    that a pattern matches with that value, and on the static data, which each part has.
+    that a pattern matches with that value, and on the static data, which each part has. `entailed`
+    returns the variables of a pattern over entailed triples that are bound to terms of the element.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> one, other = streamed("?x p ?y"), streamed("?x q ?z")
@@ -180,7 +205,7 @@ def partition_keys(plan: Plan) -> tuple[Variable, ...]:
     """
     if is_static(plan):
         return ()
-    keys: frozenset[Variable] = plan.fold(_keys)
+    keys: frozenset[Variable] = plan.fold(partial(_keys, entailed))
     return tuple(v for v in scope(plan).possible if v in keys)
 
 
@@ -195,7 +220,9 @@ _KEEPS_KEYS = (
 )
 
 
-def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
+def _keys(
+    entailed: KeysOfMatching, node: Node, parts: list[frozenset[Variable]]
+) -> frozenset[Variable]:
     if not isinstance(node, Plan):
         return _NONE
     if is_static(node):
@@ -205,8 +232,9 @@ def _keys(node: Node, parts: list[frozenset[Variable]]) -> frozenset[Variable]:
     below = [keys for _, keys in inputs]
     match node:
         case match.TriplePatternMatching():
-            counting = any(isinstance(x, w.ElementWindow) for x in node.walk())
-            return _NONE if counting else frozenset(scope(node).certain)
+            if any(isinstance(x, w.ElementWindow) for x in node.walk()):
+                return _NONE
+            return entailed(node) if reads_entailed(node) else frozenset(scope(node).certain)
         case w.Window():
             return _NONE if isinstance(node, w.ElementWindow) else below[0]
         case match.BasicGraphPattern() | join.Join():

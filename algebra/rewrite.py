@@ -2,17 +2,18 @@
 
 The rules are in `rules`, one per file, which ends with the rule's declaration. The phases list them
 by name, since some depend on others: first a plan is simplified and its filters are pushed down,
-then aggregates are pushed down, then joins are ordered by cost, then filters are placed between the
-joins and unused columns are removed. (A projection between two joins would prevent their ordering.)
-`fixpoint` runs the phases.
+then aggregates are pushed down, then joins and sequences are ordered by cost, then filters are
+placed between the joins and unused columns are removed. (A projection between two joins would
+prevent their ordering.) `fixpoint` runs the phases.
 
 Termination. First phase: each rule removes operators other than filters, moves a filter, a
-condition or a slice down (none moves up), or removes parts of an expression; no rule restores what
-a rule before it in this list removed. Second phase: an aggregation moves below a union, or its
-input is grouped, and groups are not grouped again. Third phase: one round, and the order of a chain
-is a function of its parts that leaves an ordered chain unchanged. Fourth phase: filters move down;
-a basic graph pattern is split only to place a filter in it. Last phase: a projection is added only
-where it removes a column that is bound below, so each step removes columns and adds none.
+condition, a slice or a matching down (none moves up), or removes parts of an expression; no rule
+restores what a rule before it in this list removed. Second phase: an aggregation moves below a
+union, or its input is grouped, and groups are not grouped again. Third and fourth phase: one round,
+and the order of a chain is a function of its parts that leaves an ordered chain unchanged. Fifth
+phase: filters move down; a basic graph pattern is split only to place a filter in it. Last phase: a
+projection is added only where it removes a column that is bound below, so each step removes columns
+and adds none.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def _phase(*names: str) -> Phase:
 
 _PUSHING = (
     "merge_filters",
+    "absence_before",
+    "absence_in_between",
     "push_filters_into_joins",
     "push_filters_left",
     "push_filters_into_unions",
@@ -47,6 +50,7 @@ SIMPLIFY = _phase(
     "merge_projections",
     "drop_projections",
     "push_slices",
+    "match_below_distinct",
     "group_annotations",
     "drop_distinct",
     "drop_constant_conditions",
@@ -64,6 +68,9 @@ PUSH_AGGREGATES = _phase("push_aggregates_into_unions", "push_aggregates_into_jo
 ORDER_JOINS = _phase("order_joins")
 """Orders chains of joins by cost."""
 
+ORDER_SEQUENCES = _phase("order_sequences")
+"""Orders chains of SEQ by cost."""
+
 SETTLE = _phase(*_PUSHING, "push_filters_into_prefixes")
 """Places filters between joins, whose order is now fixed."""
 
@@ -72,18 +79,20 @@ PRUNE = _phase(
     "drop_projections",
     "drop_unused_bindings",
     "prune_columns",
+    "prune_events",
     "fold_tables",
     "drop_units",
 )
 """Removes unused columns."""
 
 
+_PHASES = (SIMPLIFY, PUSH_AGGREGATES, ORDER_JOINS, ORDER_SEQUENCES, SETTLE, PRUNE)
+
+
 def phases(statistics: Statistics | None = None) -> tuple[Phase, ...]:
     """Return the phases, with estimates from these statistics for rules that choose by cost."""
     costs = Costs(statistics)
-    return tuple(
-        phase.with_costs(costs) for phase in (SIMPLIFY, PUSH_AGGREGATES, ORDER_JOINS, SETTLE, PRUNE)
-    )
+    return tuple(phase.with_costs(costs) for phase in _PHASES)
 
 
 def rewrite(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from streamsparql.algebra import event, filter, graph, group, join, match, path, shape
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import OCCURRENCE, Constant
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan, SnapshotOperator
@@ -22,6 +23,11 @@ class Scope(NamedTuple):
 
     certain: tuple[Variable, ...] = ()
     possible: tuple[Variable, ...] = ()
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all rows bind the same variables."""
+        return len(self.certain) == len(self.possible)
 
 
 def scope(plan: Plan) -> Scope:
@@ -91,6 +97,10 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             return Scope(inputs[1].certain, _merge_scopes(inputs).possible)
         case join.Minus() | filter.SemiJoin() | filter.AntiJoin():
             return inputs[0]
+        case event.NeverBefore():
+            return inputs[1]
+        case event.SeqWithout():
+            return _merge_scopes(inputs[:2])
         case filter.Mark(variable) | shape.Number(variable):
             return _merge_scopes([inputs[0], _certain_scope(variable)])
         case shape.Extend(variable, expression):
@@ -114,7 +124,7 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
             )
         case event.Detect():
             return _merge_scopes([inputs[0], Scope((), tuple(OCCURRENCE.values()))])
-        case event.Closure():
+        case Closure():
             return inputs[-1]
         case graph.Construct() | graph.Describe() | graph.Ask():
             return Scope()

@@ -25,6 +25,8 @@ class ColumnKind(HiddenKind):
 
     ARRIVAL = ".t of {iri}"
     """The stamp of a triple on a stream."""
+    SINCE = ".since"
+    """The start of an event (kernels/occurrences.py)."""
     OUTER_ROW = "..row {number}"
     """The number of the outer row of an EXISTS."""
     OUTER_VALUE = "..row {number} {name}"
@@ -63,6 +65,7 @@ FROM, TO, VIA = (
     Hidden(kind).name for kind in (ColumnKind.WAY_FROM, ColumnKind.WAY_TO, ColumnKind.WAY_VIA)
 )
 NUMBER = Hidden(ColumnKind.NUMBER).name
+SINCE = Hidden(ColumnKind.SINCE).name
 ANSWER = Hidden(ColumnKind.ANSWER).name
 
 
@@ -140,6 +143,15 @@ def is_stamp(column: str) -> bool:
     return variable_of(column).stamp
 
 
+def is_time(column: str) -> bool:
+    """Return whether a column has stamps, or the starts of events: joins do not compare these.
+
+    >>> is_time(SINCE), is_time(stamp_column("s")), is_time("x")
+    (True, True, False)
+    """
+    return column == SINCE or is_stamp(column)
+
+
 def is_triple_stamp(column: str) -> bool:
     """Return whether a column has the stamps of triples on a stream."""
     return _kind(column) is ColumnKind.ARRIVAL
@@ -152,12 +164,12 @@ def is_carried(column: str) -> bool:
 
 
 def in_solution(column: str) -> bool:
-    """Return whether a column is part of solutions: not carried, not a stamp, not a sort key.
+    """Return whether a column is part of solutions: not carried, not a time, not a sort key.
 
-    >>> [in_solution(name) for name in ("x", ".b0", tie_column("x"), outer_column(1))]
-    [True, True, False, False]
+    >>> [in_solution(name) for name in ("x", ".b0", tie_column("x"), outer_column(1), SINCE)]
+    [True, True, False, False, False]
     """
-    return not is_stamp(column) and _kind(column) not in (*_CARRIED, *_ORDERING)
+    return not is_time(column) and _kind(column) not in (*_CARRIED, *_ORDERING)
 
 
 # -- the columns of operators ----------------------------------------------------------------------

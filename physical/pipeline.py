@@ -29,6 +29,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import Operator, StepResult, inputs_first
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.columns import SelectEqual
+from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
@@ -338,23 +339,37 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     return wanted
 
 
-def _wanted_of(
-    access: StreamAccess, readers: Mapping[Operator, Sequence[Operator]]
-) -> frozenset[int] | None:
+_Readers = Mapping[Operator, Sequence[Operator]]
+
+
+def _wanted_of(source: Operator, readers: _Readers) -> frozenset[int] | None:
+    """Return the predicates of the triples of an operator that readers of it can match."""
     wanted: set[int] = set()
-    pending: list[Operator] = [access]
+    pending = [source]
     while pending:
         for reader in readers.get(pending.pop(), ()):
             if isinstance(reader, _WHOLE_TRIPLES) and TRIPLE[1] in reader.names:
                 pending.append(reader)
-            elif isinstance(reader, TriplePatternMatching | SelectEqual):
-                constants = [c for name, c in reader.constants() if name == TRIPLE[1]]
-                if not constants:
-                    return None
-                wanted.update(constants)
-            else:
+                continue
+            predicates = _predicates_read(reader, readers)
+            if predicates is None:
                 return None
+            wanted.update(predicates)
     return frozenset(wanted)
+
+
+def _predicates_read(reader: Operator, readers: _Readers) -> frozenset[int] | None:
+    """Return the predicates of the triples that a reader selects; None if it reads all."""
+    match reader:
+        case TriplePatternMatching() | SelectEqual():
+            constants = [c for name, c in reader.constants() if name == TRIPLE[1]]
+            return frozenset(constants) if constants else None
+        case EntailedMatching() | Entailing():
+            return reader.matcher.predicates()
+        case Entailed():
+            entailed = _wanted_of(reader, readers)
+            return None if entailed is None else reader.schema.entailing(entailed)
+    return None
 
 
 _WHOLE_TRIPLES = (TimeWindow, AlignToReports, Clip, Union, Distinct, LatestStamps, Projection)

@@ -30,11 +30,21 @@ class Recipe(NamedTuple):
     origin: int = 0
     optimize: bool = True
     pedantic: bool = False
+    entailment: str | None = None
+    rules: tuple[str, ...] = ()
     limits: Limits | None = None
 
     def translation(self) -> Translation:
         """Translate the text."""
-        return translate(self.text, self.dialect, self.base or "", self.origin, self.pedantic)
+        return translate(
+            self.text,
+            self.dialect,
+            self.base or "",
+            self.origin,
+            self.pedantic,
+            self.entailment,
+            self.rules,
+        )
 
 
 class CompiledQuery:
@@ -62,6 +72,11 @@ class CompiledQuery:
     def dialect(self) -> str:
         """The name of the dialect: the one passed to `compile`, or the detected one."""
         return self.translation.dialect.name
+
+    @property
+    def entailment(self) -> str | None:
+        """The kind of entailment: rdfs, or None."""
+        return self.recipe.entailment
 
     @property
     def form(self) -> str:

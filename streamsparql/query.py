@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from streamsparql.compiled import CompiledQuery, Recipe
@@ -71,15 +71,21 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     origin: Instant = 0,
     optimize: bool = True,
     pedantic: bool = False,
+    entailment: str | None = None,
+    rules: Sequence[str] = (),
     limits: Limits | None = None,
 ) -> Query:
     """Compile a query in any of the five dialects: a text, or the `pathlib.Path` of a file.
 
     `dialect` is streaming, csparql, cqels, epsparql or rspql; auto detects it by constructs that
     only one dialect has. `base` resolves relative IRIs. `origin` is the instant at which the grids
-    of windows start. With `pedantic`, a construct of another dialect is an error. Without
-    `optimize`, the logical plan is run without rewriting. `limits` bound the length of the text and
-    the time to compile it, and are the limits of runs that set no others.
+    of windows start. With `pedantic`, a construct of another dialect is an error.
+    Without `optimize`, the logical plan is run without rewriting. With the entailment `rdfs`,
+    patterns also match what triples entail: static graphs have the schema of classes and
+    properties (docs/language.md#background-knowledge). `rules` are texts with CONSTRUCT rules of
+    EP-SPARQL, one or several in each, whose triples become part of the stream
+    (docs/language.md#rules). `limits` bound the length of
+    the text and the time to compile it, and are the limits of runs that set no others.
 
     Raise `QuerySyntaxError` if the text does not parse, `QueryError` if the query is invalid,
     `UnsupportedFeature` if it uses an unsupported feature, and `LimitExceeded` beyond the limits;
@@ -90,6 +96,10 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
     """
     _expect(str, dialect=dialect, base=base or "")
     _expect(bool, optimize=optimize, pedantic=pedantic)
+    if entailment is not None:
+        _expect(str, entailment=entailment)
+    if isinstance(rules, str) or not all(isinstance(rule, str) for rule in rules):
+        raise TypeError(f"rules must be a list of texts, not {rules!r:.40}")
     limits = checked_limits(limits)
     if type(origin) is not int:
         from streamsparql.run.time_arguments import instant_argument
@@ -102,7 +112,8 @@ def compile(  # noqa: A001 -- the public name, used as streamsparql.compile
         whole = text if isinstance(text, str) else read_utf8(os.fspath(text))
         with metered(limits, "the compilation"):
             check_text(len(whole))
-            return Query(Recipe(whole, dialect, base, origin, optimize, pedantic, limits))
+            shape = (optimize, pedantic, entailment, tuple(rules), limits)
+            return Query(Recipe(whole, dialect, base, origin, *shape))
     except TextError as error:
         error.file = file
         if isinstance(text, str) and text.endswith((".rq", ".sparql")):

@@ -31,6 +31,8 @@ class Context:
     dialect: Dialect
     names: Names
     origin: int
+    entailment: bool = False
+    """Whether patterns match what the triples entail (SEMANTICS.md section 9)."""
     stamps: RequestedStamps = field(default_factory=lambda: RequestedStamps())
     spans: dict[int, tuple[Plan, Span]] = field(default_factory=dict)
     unused_windows: dict[int, s.WindowClause] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.graph import Graph
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.join import Join, Union
@@ -244,14 +245,27 @@ def create_matching(pattern: TriplePattern, scope: ReadScope, context: Context) 
     stamps = context.stamps.on(pattern)
     if scope.window is None or not scope.streams or context.dialect.has_events:
         return TriplePatternMatching(pattern, merge_active_sources(scope, None, context), stamps)
-    branches: list[Plan] = [
-        scope.window(TriplePatternMatching(pattern, create_access_op(stream, context), stamps))
-        for stream in scope.streams
-    ]
+    branches = [_match_in_window(pattern, stream, scope, context) for stream in scope.streams]
     if scope.graphs is not None:
-        branches.append(TriplePatternMatching(pattern, _access_graph(scope, context), stamps))
+        branches.append(TriplePatternMatching(pattern, _static_source(scope, context), stamps))
     union = Union(tuple(branches)) if len(branches) > 1 else branches[0]
     return Distinct(union) if context.dialect.windows_hold_sets else union
+
+
+def _match_in_window(
+    pattern: TriplePattern, stream: DeclaredStream, scope: ReadScope, context: Context
+) -> Plan:
+    """Return the matching of a stream below `win`, which counts its matches.
+
+    With entailment the window counts the elements that entail a match.
+    """
+    assert scope.window is not None, "the group has a window"
+    source, stamps = create_access_op(stream, context), context.stamps.on(pattern)
+    if not context.entailment:
+        return scope.window(TriplePatternMatching(pattern, source, stamps))
+    schema = _access_schema(scope)
+    counted = scope.window(Entailing(pattern, source, schema))
+    return TriplePatternMatching(pattern, Entailed(counted, schema), stamps)
 
 
 def merge_active_sources(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
@@ -267,8 +281,10 @@ def merge_active_sources(scope: ReadScope, window: Windowing | None, context: Co
 
 def _merge_sources(scope: ReadScope, window: Windowing | None, context: Context) -> Plan:
     sources = [_windowed(stream, window, context) for stream in scope.streams]
+    if context.entailment:
+        sources = [Entailed(source, _access_schema(scope)) for source in sources]
     if scope.graphs is not None:
-        sources.append(_access_graph(scope, context))
+        sources.append(_static_source(scope, context))
     merged = Merge(tuple(sources)) if len(sources) > 1 else sources[0]
     return Distinct(merged) if scope.streams and context.dialect.windows_hold_sets else merged
 
@@ -293,8 +309,16 @@ def create_access_op(stream: DeclaredStream, context: Context) -> Plan:
     return AccessStream(stream.name, stamped=context.stamps.any)
 
 
-def _access_graph(scope: ReadScope, context: Context) -> Plan:
-    return AccessGraph(scope.graphs or (), scope.background, stamped=context.stamps.any)
+def _static_source(scope: ReadScope, context: Context) -> Plan:
+    """Return the active static graphs; with entailment, the set of what they entail."""
+    graphs = AccessGraph(scope.graphs or (), scope.background, stamped=context.stamps.any)
+    return Distinct(Entailed(graphs, _access_schema(scope))) if context.entailment else graphs
+
+
+def _access_schema(scope: ReadScope) -> AccessGraph:
+    """Return the graphs with the schema: the static default graph, and an active named graph."""
+    names = dict.fromkeys((*scope.dataset.static, *(scope.graphs or ())))
+    return AccessGraph(tuple(names), background=True)
 
 
 # -- FROM ------------------------------------------------------------------------------------------

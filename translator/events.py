@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from streamsparql.algebra.access import AccessStream
-from streamsparql.algebra.event import Closure, EqJoin, EqLeftJoin, SeqJoin, SeqRightJoin
-from streamsparql.algebra.graph import Construct
-from streamsparql.algebra.join import LeftJoin
-from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
+from streamsparql.algebra.event import EqJoin, EqLeftJoin, SeqJoin, SeqRightJoin
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import IRI, BlankNode, Term
-from streamsparql.algebra.traversal import descend
+from streamsparql.algebra.solutions import Expression
 from streamsparql.errors import QueryError, UnsupportedFeature
 from streamsparql.translator import syntax as s
 from streamsparql.translator.context import Context
@@ -83,80 +76,3 @@ def check_sub_select(clause: s.SubSelect, context: Context) -> None:
 
 def _has_aggregate(clause: s.SubSelect) -> bool:
     return any(isinstance(node, s.AggregateCall) for node in clause.select.walk())
-
-
-def create_closure(
-    where: Plan,
-    template: tuple[TriplePattern, ...],
-    stream: IRI,
-    query: s.QueryUnit,
-    context: Context,
-) -> Plan:
-    """Return WHERE over the stream and all triples that the query, as a rule, derives from it.
-
-    Derived triples join the first default stream; a WHERE that does not read it needs no closure.
-    """
-    if not _reads(where, stream):
-        return where
-    after = query.modifiers
-    unsupported = (
-        after.group,
-        after.having,
-        after.aggregates,
-        after.limit,
-        after.offset,
-        query.values,
-    )
-    if any(part not in ((), None) for part in unsupported):
-        raise UnsupportedFeature(
-            "a rule's triples become part of the stream, so its rows cannot be changed after WHERE",
-            (after if query.values is None else query.values).span,
-            hint="move the condition into WHERE, as a FILTER or VALUES",
-        )
-    for optional in _optional_now(where):
-        if not _reads(optional, stream):
-            continue
-        if any(_can_match(derived, optional.pattern) for derived in template):
-            _, span = context.spans.get(id(optional), (optional, query.form.span))
-            raise UnsupportedFeature(
-                "this pattern is optional in a rule that derives such triples: its absence would"
-                " depend on itself",
-                span,
-                hint="match earlier events only, with SEQ, or derive another predicate",
-            )
-    return Closure(stream, (Construct(template, where),), where)
-
-
-def _reads(plan: Plan, stream: IRI) -> bool:
-    return any(isinstance(node, AccessStream) and node.stream == stream for node in plan.walk())
-
-
-def _optional_now(rule: Plan) -> Iterator[TriplePatternMatching]:
-    """Yield the patterns that may lack a match at the instant at which a rule fires.
-
-    The left side of a SEQ has ended before, so it is final by then.
-    """
-    for node, optional in descend(rule, False, _below):
-        if optional and isinstance(node, TriplePatternMatching):
-            yield node
-
-
-def _below(node: Plan, optional: bool) -> list[tuple[Plan, bool]]:
-    match node:
-        case SeqJoin(_, right) | SeqRightJoin(_, right):
-            return [(right, optional)]
-        case LeftJoin(left, right) | EqLeftJoin(left, right):
-            return [(left, optional), (right, True)]
-    return [(below, optional) for below in node.inputs]
-
-
-def _can_match(derived: TriplePattern, pattern: TriplePattern) -> bool:
-    """Return whether a template's triple can match a pattern, for some values of its variables."""
-    bound: dict[Variable, Term] = {}
-    for term, place in zip(derived, pattern, strict=True):
-        if isinstance(term, Variable | BlankNode):
-            continue
-        required = bound.setdefault(place, term) if isinstance(place, Variable) else place
-        if required != term:
-            return False
-    return True

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from streamsparql.algebra import shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.graph import Describe, Graph
 from streamsparql.algebra.join import Join, Union
 from streamsparql.algebra.match import BasicGraphPattern, TriplePatternMatching
@@ -40,13 +41,14 @@ class PatternSources(NamedTuple):
 
 def sources_of_matching(plan: Plan) -> PatternSources:
     """Return the sources of a matching or a path."""
+    if (window := _window_of_group(plan)) is not None:
+        (stream,) = (node.stream for node in window.walk() if isinstance(node, AccessStream))
+        return PatternSources(((stream, None),), None, _without_input(window))
     match plan:
         case shape.Distinct(inner):
             return sources_of_matching(inner)
         case TriplePatternMatching(_, source) | Path(input=source):
             return sources_of_data(source)
-        case w.Window(input=TriplePatternMatching(_, AccessStream(name))):
-            return PatternSources(((name, None),), None, _without_input(plan))
         case Union(branches):
             parts = [sources_of_matching(branch) for branch in branches]
             graphs = [part.graph for part in parts if part.graph is not None]
@@ -61,7 +63,7 @@ def sources_of_matching(plan: Plan) -> PatternSources:
 def sources_of_data(plan: Plan) -> PatternSources:
     """Return the sources of the input of a matching."""
     match plan:
-        case shape.Distinct(inner):
+        case shape.Distinct(inner) | Entailed(inner):
             return sources_of_data(inner)
         case Merge(sources):
             parts = [sources_of_data(source) for source in sources]
@@ -75,6 +77,16 @@ def sources_of_data(plan: Plan) -> PatternSources:
         case AccessGraph():
             return PatternSources((), plan)
     raise UnsupportedFeature(f"{type(plan).__name__} is not a source of triples")
+
+
+def _window_of_group(plan: Plan) -> w.Window | None:
+    """Return the window of a group that is applied to one pattern over one stream."""
+    match plan:
+        case w.Window(input=TriplePatternMatching(_, AccessStream())):
+            return plan
+        case TriplePatternMatching(_, Entailed(w.Window(input=Entailing()) as window)):
+            return window
+    return None
 
 
 def _without_input(window: w.Window) -> w.Window:
@@ -91,14 +103,15 @@ def is_matching(plan: Plan) -> bool:
             return True
         case shape.Distinct(inner) | w.Window(input=inner):
             return is_matching(inner)
-        case Union((*windowed, TriplePatternMatching(pattern, AccessGraph(background=True)))):
+        case Union((*windowed, TriplePatternMatching(pattern, source))):
             # one pattern over windowed streams and the default graph, not a UNION of the query
             for branch in windowed:
-                if not isinstance(branch, w.Window):
+                if _window_of_group(branch) is None:
                     return False
                 if matching_of(branch).members()[0] != pattern:
                     return False
-            return True
+            sources = sources_of_data(source)
+            return sources.default and not sources.streams
     return False
 
 

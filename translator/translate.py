@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from streamsparql.algebra.access import AccessGraph, AccessStream
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.event import Detect
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.inputs import DEFAULT_STREAM
@@ -17,7 +18,7 @@ from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.traversal import recursion_headroom
-from streamsparql.errors import QueryError, Span, UnsupportedFeature
+from streamsparql.errors import QueryError, Span, StreamSparqlError, TextError, UnsupportedFeature
 from streamsparql.translator import modifiers
 from streamsparql.translator import syntax as s
 from streamsparql.translator.checks import check
@@ -36,9 +37,14 @@ from streamsparql.translator.dialects import (
     dialect_named,
     foreign_constructs,
 )
-from streamsparql.translator.events import create_closure
 from streamsparql.translator.names import Names
 from streamsparql.translator.parse import parse
+from streamsparql.translator.rules import (
+    ConstructRule,
+    check_modifiers,
+    create_closure,
+    split_rules,
+)
 from streamsparql.translator.timestamps import check_stamps, request_stamps
 
 ReportKind = Literal["rstream", "istream", "dstream"]
@@ -48,6 +54,8 @@ _OPERATORS: dict[str, ReportKind] = {
     "DSTREAM": "dstream",
 }
 FormName = Literal["select", "construct", "describe", "ask"]
+ENTAILMENTS = ("rdfs",)
+"""The kinds of entailment, besides none."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,11 @@ class Translation:
     dataset: Dataset
     report: ReportPolicy
     names: Names
+    entailment: str | None
+    rule: ConstructRule | None
+    """The rule that a CONSTRUCT of EP-SPARQL is."""
+    rules: tuple[Translation, ...]
+    """The other rules."""
     foreign: tuple[ForeignConstruct, ...]
     unused_windows: tuple[s.WindowClause, ...]
     spans: dict[int, tuple[Plan, Span]]
@@ -112,33 +125,90 @@ def _graphs(translation: Translation) -> Iterator[IRI]:
 
 
 def translate(
-    text: str, dialect: str = "auto", base: str = "", origin: int = 0, pedantic: bool = False
+    text: str,
+    dialect: str = "auto",
+    base: str = "",
+    origin: int = 0,
+    pedantic: bool = False,
+    entailment: str | None = None,
+    rules: Sequence[str] = (),
 ) -> Translation:
-    """Translate a query. Errors show the place in its text.
+    """Translate a query. Errors show the place in its text, or in that of one of the `rules`.
 
     >>> translate("SELECT ?s { ?s ?p ?o }").variables
     ('s',)
     """
     try:
         with recursion_headroom():
-            return _translate(text, dialect, base, origin, pedantic)
+            of_rules = _translate_rules(rules, base, pedantic, entailment)
+            return _translate(text, dialect, base, origin, pedantic, entailment, of_rules)
     except (QueryError, UnsupportedFeature) as error:
-        raise error.about(text) from None
+        raise (error if error.text else error.about(text)) from None
 
 
-def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) -> Translation:
+def _translate_rules(
+    texts: Sequence[str], base: str, pedantic: bool, entailment: str | None
+) -> tuple[Translation, ...]:
+    rules: list[Translation] = []
+    for text in [rule for each in texts for rule in split_rules(each)]:
+        name = f"rule {len(rules) + 1}"
+        try:
+            rule = _translate(text, "epsparql", base, 0, pedantic, entailment, name=name)
+            if rule.rule is None:
+                raise QueryError(
+                    f"a rule is a CONSTRUCT, not a {rule.form.upper()}", rule.syntax.form.span
+                )
+            check_modifiers(rule.syntax)
+        except TextError as error:
+            error.message = f"{name}: {error.message}"
+            raise error.about(text) from None
+        rules.append(rule)
+    return tuple(rules)
+
+
+def _translate(
+    text: str,
+    dialect: str,
+    base: str,
+    origin: int,
+    pedantic: bool,
+    entailment: str | None,
+    rules: tuple[Translation, ...] = (),
+    name: str = "the query",
+) -> Translation:
+    if entailment not in (None, *ENTAILMENTS):
+        raise StreamSparqlError(
+            f"unknown entailment {entailment!r}; expected {' or '.join(ENTAILMENTS)}, or None"
+        )
     query = parse(text)
     names = Names(query.declarations, base)
     auto = dialect.lower() == "auto"
-    chosen = detect(query, names) if auto else dialect_named(dialect)
+    if rules and auto:
+        chosen = dialect_named("epsparql")
+    else:
+        chosen = detect(query, names) if auto else dialect_named(dialect)
     foreign = tuple(foreign_constructs(query, names, chosen))
     if pedantic and foreign:
         raise _foreign_error(foreign[0], chosen)
     check(query)
-    context = Context(chosen, names, origin)
+    if rules and not chosen.has_events:
+        raise QueryError(f"rules derive events, but {chosen.title} has none", query.form.span)
+    context = Context(chosen, names, origin, entailment is not None)
     requested = request_stamps(query, context)
     dataset = create_dataset(query.sources, context)
-    plan = _create_query_plan(query, ReadScope.of(dataset), context)
+    scope = ReadScope.of(dataset)
+    where: Plan = UNIT
+    if query.where is not None:
+        where = create_group_plan(query.where, scope, context)
+    rule = None
+    if chosen.has_events:
+        if isinstance(query.form, s.ConstructForm):
+            construct = Construct(context.template(query.form.template), where)
+            stream, spans = scope.streams[0].name, context.spans
+            rule = ConstructRule(name, text, construct, stream, query.form.span, spans)
+        all_rules = [*(other.rule for other in rules if other.rule), *([rule] if rule else [])]
+        where = _create_events_plan(where, query, scope, context, all_rules)
+    plan = _create_query_plan(where, query, scope, context)
     check_stamps(plan, query, requested, context)
     return Translation(
         text=text,
@@ -149,25 +219,41 @@ def _translate(text: str, dialect: str, base: str, origin: int, pedantic: bool) 
         dataset=dataset,
         report=_report_policy(query, plan, context),
         names=names,
+        entailment=entailment,
+        rule=rule,
+        rules=rules,
         foreign=foreign,
         unused_windows=tuple(context.unused_windows.values()),
         spans=context.spans,
     )
 
 
-def _create_query_plan(query: s.QueryUnit, scope: ReadScope, context: Context) -> Plan:
-    """Return the plan of a whole query: its WHERE, its modifiers, its form."""
-    where: Plan = UNIT
-    if query.where is not None:
-        where = create_group_plan(query.where, scope, context)
-    plan = where
-    if context.dialect.has_events:
+def _create_events_plan(
+    where: Plan,
+    query: s.QueryUnit,
+    scope: ReadScope,
+    context: Context,
+    rules: Sequence[ConstructRule],
+) -> Plan:
+    """Return the events that WHERE detects, in the stream and in what rules derive from it."""
+    plan = create_closure(where, scope.streams[0].name, rules)
+    if isinstance(plan, Closure):
         if isinstance(query.form, s.ConstructForm):
-            derived = context.template(query.form.template)
-            plan = create_closure(where, derived, scope.streams[0].name, query, context)
-        plan = Detect(plan)
-        if query.where is not None:
-            context.locate(plan, query.where)
+            check_modifiers(query)
+        if isinstance(query.form, s.DescribeForm):
+            raise UnsupportedFeature(
+                "DESCRIBE does not show the triples that rules derive",
+                query.form.span,
+                hint="write CONSTRUCT with a pattern of the triples to show",
+            )
+    plan = Detect(plan)
+    if query.where is not None:
+        context.locate(plan, query.where)
+    return plan
+
+
+def _create_query_plan(plan: Plan, query: s.QueryUnit, scope: ReadScope, context: Context) -> Plan:
+    """Return the plan of a whole query: its modifiers and its form, above its WHERE."""
     translator = exists_translator(scope, context)
     after = query.modifiers
     if isinstance(query.form, s.SelectForm):

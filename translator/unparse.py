@@ -12,6 +12,8 @@ from streamsparql.algebra import event as ev
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import shape
 from streamsparql.algebra import window as w
+from streamsparql.algebra.closure import Closure
+from streamsparql.algebra.entailment import reads_entailed
 from streamsparql.algebra.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.group import Aggregation, Annotate
@@ -38,7 +40,7 @@ from streamsparql.translator.pattern_sources import (
     sources_of_matching,
 )
 from streamsparql.translator.sparql_text import Writer
-from streamsparql.translator.translate import translate
+from streamsparql.translator.translate import ENTAILMENTS, translate
 
 Lines = list[str]
 
@@ -46,7 +48,8 @@ Lines = list[str]
 def unparse(plan: Plan, dialect: str = "streaming") -> str:
     """Return a text of the dialect that compiles to this plan, or raise `UnsupportedFeature`.
 
-    The origin of window grids is not part of the text: compile it with the same `origin`.
+    The origin of window grids and the entailment are not part of the text: compile it with the same
+    `origin` and `entailment`.
 
     >>> plan = translate("SELECT ?s { ?s a <T> OPTIONAL { ?s <p> ?o } }").plan
     >>> print(unparse(plan))
@@ -60,11 +63,13 @@ def unparse(plan: Plan, dialect: str = "streaming") -> str:
     """
     chosen = dialect_named(dialect)
     origins = {node.origin for node in plan.walk() if isinstance(node, w.TimeWindow)}
+    entailment = ENTAILMENTS[0] if reads_entailed(plan) else None
     writer = _Unparser(plan, chosen)
     with recursion_headroom():
         text = _indented([*writer.base(plan), *writer.query(plan)])
     try:
-        again = translate(text, chosen.name, origin=max(origins, default=0)).plan
+        origin = max(origins, default=0)
+        again = translate(text, chosen.name, origin=origin, entailment=entailment).plan
     except StreamSparqlError as error:
         raise _refused(chosen, str(error)) from error
     if again != plan:
@@ -249,7 +254,7 @@ class _Unparser:
             plan = plan.input
         if isinstance(plan, ev.Detect):
             plan = plan.input
-            plan = plan.input if isinstance(plan, ev.Closure) else plan
+            plan = plan.input if isinstance(plan, Closure) else plan
         group = self.braces(plan)
         aggregates = []
         for node in reversed(annotations):

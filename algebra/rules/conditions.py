@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from streamsparql.algebra.expressions import And
+from streamsparql.algebra.expressions import OCCURRENCE, And, Bound, Not
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.node import Node, flatten
 from streamsparql.algebra.plan import Plan
@@ -12,6 +12,9 @@ from streamsparql.algebra.solutions import Expression, Variable
 
 Variables = frozenset[Variable]
 _NONE: Variables = frozenset()
+
+OCCURRENCES: Variables = frozenset(OCCURRENCE.values())
+"""The hidden variables of the occurrence of an event."""
 
 
 def variables_in(expression: Expression) -> Variables:
@@ -30,6 +33,16 @@ def _read(node: Node, parts: list[Variables]) -> Variables:
     return parts[0] if len(parts) == 1 else _NONE.union(*parts)
 
 
+def reads_occurrence(condition: Expression) -> bool:
+    """Return whether an expression reads the occurrence of an event, which joins change.
+
+    >>> from streamsparql.algebra.expressions import OCCURRENCE
+    >>> reads_occurrence(OCCURRENCE["GETDURATION"]), reads_occurrence(Variable("x"))
+    (True, False)
+    """
+    return not OCCURRENCES.isdisjoint(variables_in(condition))
+
+
 def conjuncts(condition: Expression) -> Iterator[Expression]:
     """Yield the operands of `&&`, which are all true exactly if the condition is."""
     return flatten(condition, lambda one: one.args if isinstance(one, And) else None)
@@ -45,6 +58,27 @@ def filter_by(conditions: Iterable[Expression], plan: Plan) -> Plan:
     """Return a plan filtered by all conditions; the plan itself for an empty sequence."""
     condition = conjunction(conditions)
     return plan if condition is None else Filter(condition, plan)
+
+
+def split_absent(
+    condition: Expression, variables: Variables
+) -> tuple[list[Expression], list[Expression]]:
+    """Return the conjuncts that require one of these variables to be unbound, and the others.
+
+    >>> from streamsparql.algebra.expressions import Bound, Not
+    >>> x = Variable("x")
+    >>> split_absent(Not(Bound(x)), frozenset((x,)))[1]
+    []
+    """
+    absent: list[Expression] = []
+    others: list[Expression] = []
+    for conjunct in conjuncts(condition):
+        match conjunct:
+            case Not(Bound(variable)) if variable in variables:
+                absent.append(conjunct)
+            case _:
+                others.append(conjunct)
+    return absent, others
 
 
 def split_conjuncts(

@@ -6,7 +6,7 @@ Source: SPARQL 1.1, section 17.2 (an error does not pass) and 18.5 (LeftJoin).
 
 Side condition: one of the conjuncts is constant, as defined by `fold_constants`. A conjunct that is
 always an error makes the condition never true, whatever the others are. The rule is sound in the
-pattern of an EXISTS, since it does not depend on a row.
+pattern of an EXISTS and over events, since it does not depend on a row.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Filter(equals("1", "2"), triples("?x p ?y"))
@@ -61,4 +61,4 @@ def _without_false_operands(condition: Expression) -> Expression:
     return Or(tuple(kept)) if len(kept) > 1 else kept[0]
 
 
-RULE = Rule(drop_constant_conditions, at=(Filter, LeftJoin))
+RULE = Rule(drop_constant_conditions, at=(Filter, LeftJoin), over_events=True)

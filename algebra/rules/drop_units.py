@@ -2,8 +2,8 @@
 
 Law: `{()} join P = P`. Source: SPARQL 1.1, section 18.5 (the empty mapping is compatible with all).
 
-Side condition: none. The rule is sound in the pattern of an EXISTS: the empty row is compatible
-with any outer row.
+Side condition: none. The rule is sound over events, where the empty row never occurs, and in the
+pattern of an EXISTS: the empty row is compatible with any outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import UNIT
@@ -29,4 +29,4 @@ def drop_units(plan: Plan) -> Plan | None:
     return plan.left if is_unit(plan.right) else None
 
 
-RULE = Rule(drop_units, at=(Join,), bottom_up=True)
+RULE = Rule(drop_units, at=(Join,), bottom_up=True, over_events=True)

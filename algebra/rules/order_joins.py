@@ -5,7 +5,8 @@ the same rows. Source: SPARQL 1.1 section 18.5, Join; Perez, Arenas and Gutierre
 complexity of SPARQL", TODS 2009, Lemma 2.5.
 
 Side condition: none. Nested `Join`s and `BasicGraphPattern`s are one chain. The rule is sound in
-the pattern of an EXISTS.
+the pattern of an EXISTS, and over events: the first start and the last end of all parts are those
+of the parts in any order.
 
 The order is greedy: first the part with the fewest rows, then repeatedly the part with the lowest
 growth factor of the rows so far. Parts that share a variable with those before precede parts that
@@ -194,4 +195,4 @@ def _subject(plan: Plan) -> Iterable[Variable]:
     return (subject,) if isinstance(subject, Variable) else ()
 
 
-RULE = Rule(order_joins, at=JOINS, inside_chains=False, by_cost=True)
+RULE = Rule(order_joins, at=JOINS, inside_chains=False, by_cost=True, over_events=True)

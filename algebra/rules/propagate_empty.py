@@ -8,8 +8,8 @@ Law: with 0 for the table without rows,
 and grouping 0 by keys is 0 (without keys it is one row, so such a grouping stays).
 Source: SPARQL 1.1, section 18.5; SEMANTICS.md section 4.
 
-Side condition: none. The rule is sound in the pattern of an EXISTS, where 0 is empty for any outer
-row.
+Side condition: none. The rule is sound over events, and in the pattern of an EXISTS, where 0 is
+empty for any outer row.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> plan = Join(triples("?x p ?y"), inline_data("?y"))
@@ -80,4 +80,4 @@ _CAN_BE_EMPTY = (
     graph.Graph,
 )
 
-RULE = Rule(propagate_empty, at=_CAN_BE_EMPTY, bottom_up=True)
+RULE = Rule(propagate_empty, at=_CAN_BE_EMPTY, bottom_up=True, over_events=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from streamsparql.algebra import access, event, filter, group, join, match, shape
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.conditions import reads_occurrence
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Table
 from streamsparql.algebra.solutions import Variable
@@ -54,7 +56,19 @@ _KEEPS_SET = {
     shape.Slice,
     group.Annotate,
 }
-_READS_STREAMS = {access.AccessStream, event.Detect, event.Closure}
+_READS_STREAMS = {access.AccessStream, event.Detect, Closure}
+
+
+def continues_sequence(plan: Plan, below: Plan) -> bool:
+    """Return whether an input of an operator belongs to the same chain of SEQ as the operator.
+
+    A filter between two SEQ does, unless it reads the occurrence: it can move then.
+    """
+    if isinstance(plan, filter.Filter):
+        return isinstance(below, event.SeqJoin)
+    if isinstance(below, filter.Filter) and not reads_occurrence(below.condition):
+        below = below.input
+    return isinstance(plan, event.SeqJoin) and isinstance(below, event.SeqJoin)
 
 
 def empty_table(plan: Plan) -> Table:

@@ -6,11 +6,11 @@ are in K. The rows of such a part have the same matches, so they are joined as o
 Source: EDBT 2010, section 5.2, for partially distributable aggregates: the argument and a part of
 the keys are those of a stream; Yan and Larson, "Eager aggregation and lazy aggregation", VLDB 1995.
 
-Side condition: each aggregate can be divided into those of parts (`partial_aggregates.divide_aggregates`), and
-reads only variables that P certainly binds. There are variables G, as without them a P without rows
-has a part. No key and no aggregate reads a stamp, which a join may change. It pays where the groups
-of a window are fewer than its rows, and where a row has several matches; an estimate decides, also
-which input of several is P.
+Side condition: each aggregate can be divided into those of parts
+(`partial_aggregates.divide_aggregates`), and reads only variables that P certainly binds. There are
+variables G, as without them a P without rows has a part. No key and no aggregate reads a stamp,
+which a join may change. It pays where the groups of a window are fewer than its rows, and where a
+row has several matches; an estimate decides, also which input of several is P.
 
     >>> from streamsparql.algebra.expressions import Aggregate
     >>> from streamsparql.algebra.match import TriplePatternMatching

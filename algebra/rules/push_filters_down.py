@@ -12,8 +12,9 @@ Side condition, by operator:
 - `Aggregation`, `Annotate`: c reads only keys, and there are keys: then it accepts or rejects whole
   groups. Without keys there is one group even if no row passes.
 
-Never below `Slice`, which also ranks the rows that do not pass. The rule is sound in the pattern of
-an EXISTS: where an operator hides a variable of the outer row, c does not read it.
+Never below `Slice`, which also ranks the rows that do not pass. The rule is sound over events, and
+in the pattern of an EXISTS: where an operator hides a variable of the outer row, c does not read
+it.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.shape import Extend
@@ -63,4 +64,4 @@ def _split(plan: Filter) -> tuple[list[Expression], list[Expression]]:
     return [], []
 
 
-RULE = Rule(push_filters_down, at=(Filter,))
+RULE = Rule(push_filters_down, at=(Filter,), over_events=True)

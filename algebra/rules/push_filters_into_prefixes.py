@@ -4,7 +4,7 @@ Law: `Filter(c, P1 join .. join Pn) = Filter(c, P1 join .. join Pk) join Pk+1 ..
 associativity of the join and `push_filters_into_joins`. Source: SPARQL 1.1 section 18.5.
 
 Side condition: that of `push_filters_into_joins`, for the join of the first `k` patterns; so the
-order of the patterns must be final.
+order of the patterns must be final. The rule is sound over events.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.match import BasicGraphPattern
@@ -19,7 +19,12 @@ from __future__ import annotations
 from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.match import BasicGraphPattern
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import conjuncts, filter_by, variables_in
+from streamsparql.algebra.rules.conditions import (
+    conjuncts,
+    filter_by,
+    reads_occurrence,
+    variables_in,
+)
 from streamsparql.algebra.rules.rule import Rule
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Expression, Variable
@@ -41,6 +46,8 @@ def push_filters_into_prefixes(plan: Plan) -> Plan | None:
     places: dict[int, list[Expression]] = {}
     for conjunct in conjuncts(plan.condition):
         after = max((_bound_after(v, first, last) for v in variables_in(conjunct)), default=0)
+        if reads_occurrence(conjunct):
+            after = len(matchings) - 1
         places.setdefault(max(after, 1), []).append(conjunct)
     return _with_filters(matchings, places) if min(places) < len(matchings) - 1 else None
 
@@ -61,4 +68,4 @@ def _with_filters(matchings: tuple[Plan, ...], places: dict[int, list[Expression
     return joined[0] if len(joined) == 1 else BasicGraphPattern(tuple(joined))
 
 
-RULE = Rule(push_filters_into_prefixes, at=(Filter,))
+RULE = Rule(push_filters_into_prefixes, at=(Filter,), over_events=True)

@@ -3,7 +3,7 @@
 Law: `Filter(c, P union Q) = Filter(c, P) union Filter(c, Q)`.
 Source: SPARQL 1.1, section 18.5: a union does not change rows.
 
-Side condition: none. The rule is sound in the pattern of an EXISTS.
+Side condition: none. The rule is sound in the pattern of an EXISTS, and over events.
 
     >>> from streamsparql.algebra.rules.sketch import *
     >>> from streamsparql.algebra.join import Union
@@ -27,4 +27,4 @@ def push_filters_into_unions(plan: Plan) -> Plan | None:
     return Union(tuple(Filter(plan.condition, branch) for branch in plan.input.branches))
 
 
-RULE = Rule(push_filters_into_unions, at=(Filter,))
+RULE = Rule(push_filters_into_unions, at=(Filter,), over_events=True)

@@ -9,34 +9,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsparql.algebra import access, event, group, match, shape
+from streamsparql.algebra import access, entailment, event, graph, group, match, shape
 from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.bounds import bounds_below
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rules.properties import is_static
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
-from streamsparql.errors import EngineError, UnsupportedFeature
+from streamsparql.errors import EngineError
 from streamsparql.limits import naming
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.entailment.schema import Schema
 from streamsparql.physical.expressions.compiler import BatchExpression, compile_expression
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
+from streamsparql.physical.kernels.occurrences import with_since
+from streamsparql.physical.lowering.lower_events import LOWER_EVENTS, times_read
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lowering.lower_joins import JoinLowering
-from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
+from streamsparql.physical.lowering.lower_operators import (
+    LOWER,
+    LOWER_ABOVE,
+    LowerAbove,
+    lower_distinct_rows,
+)
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
+from streamsparql.physical.lowering.lower_rules import (
+    RuleScope,
+    enter_stratum,
+    with_derived,
+)
 from streamsparql.physical.operator import Operator, Stateless, static_rows
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
+from streamsparql.physical.operators.entailment import EntailedMatching
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.report import Clip
@@ -62,6 +79,13 @@ class Catalog:
     known: bool = True
     results: Mapping[Plan, Batch] = field(default_factory=dict)
     """The rows of static plans that were precomputed."""
+    schemas: dict[tuple[tuple[IRI, ...], bool], Schema] = field(default_factory=dict)
+    """The schemas for entailment that were read so far: by graphs, and whether the default one."""
+
+    @property
+    def schema(self) -> str:
+        """The size of the schemas, as text; empty without entailment."""
+        return "; ".join(dict.fromkeys(each.describe() for each in self.schemas.values()))
 
 
 @dataclass(frozen=True)
@@ -96,14 +120,29 @@ class At(NamedTuple):
 
     outer: Outer | None = None
     graphs: tuple[tuple[Variable, IRI], ...] = ()
+    events: int | None = None
+    """Below a Detect, the bound of the rows (algebra/bounds.py); None elsewhere."""
+    rules: RuleScope | None = None
+    """The rules whose triples patterns match."""
+    stratum: int | None = None
+    """The recursive stratum of the rules to which the plan belongs."""
 
     def below_names_of(self, *variables: Variable) -> At:
         """Return the place below an operator that binds these variables: it hides outer ones."""
         return self if self.outer is None else self._replace(outer=self.outer.without(variables))
 
+    def of_inputs(self, node: Plan) -> tuple[At, ...]:
+        """Return the places of the inputs of an operator over events at this place."""
+        assert self.events is not None
+        return tuple(self._replace(events=bound) for bound in bounds_below(node, self.events))
+
     def of_input(self, node: Plan) -> At:
         """Return the place of the first input of an operator at this place."""
+        if self.events is not None:
+            return self.of_inputs(node)[0]
         match node:
+            case event.Detect():
+                return self._replace(events=INFINITY)
             case shape.Extend(variable) | group.Annotate(variable):
                 return self.below_names_of(variable)
             case group.Aggregation():
@@ -125,49 +164,28 @@ def lower(
     >>> type(lower(UNIT, TermDictionary(), Run(), Catalog()).operator).__name__
     'Always'
     """
-    refuse_events(plan)
     with recursion_headroom():
-        return Lowering(terms, run, catalog, slab).plan(plan, HERE)
-
-
-EVENTS: dict[type[Plan], str] = {
-    event.SeqJoin: "SEQ",
-    event.EqJoin: "EQUALS",
-    event.SeqRightJoin: "OPTIONALSEQ",
-    event.EqLeftJoin: "EQUALSOPTIONAL",
-    event.Closure: "CONSTRUCT rules",
-}
-"""The nodes for which the engine has no operator, with their names in queries."""
-
-
-def refuse_events(plan: Plan) -> None:
-    """Raise `UnsupportedFeature` for a plan of events, which has a definition but no operators.
-
-    >>> from streamsparql.algebra.shape import UNIT
-    >>> refuse_events(event.SeqJoin(UNIT, UNIT))
-    Traceback (most recent call last):
-    streamsparql.errors.UnsupportedFeature: the engine does not run SEQ of EP-SPARQL
-    hint: evaluate the query's definition instead: query.logical.at(t, streamsparql.inputs(..))
-    """
-    kinds = {type(node) for node in plan.walk()}
-    if kinds.isdisjoint((*EVENTS, event.Detect)):
-        return
-    written = [words for kind, words in EVENTS.items() if kind in kinds] or ["the event patterns"]
-    raise UnsupportedFeature(
-        f"the engine does not run {', '.join(written)} of EP-SPARQL",
-        hint="evaluate the query's definition instead:"
-        " query.logical.at(t, streamsparql.inputs(..))",
-    )
+        return Lowering(terms, run, catalog, slab, times_read(plan)).plan(plan, HERE)
 
 
 class Lowering:
     """The state of one lowering."""
 
     def __init__(
-        self, terms: TermDictionary, run: Run, catalog: Catalog, slab: TimeSlab | None
+        self,
+        terms: TermDictionary,
+        run: Run,
+        catalog: Catalog,
+        slab: TimeSlab | None,
+        times: Sequence[str],
     ) -> None:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
-        self._lowered: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
+        self.times = times
+        """The columns of the times of events that are read above a Detect."""
+        self._lowered: dict[tuple[Plan, At], Lowered] = {}
+        self.derived: dict[Any, Operator] = {}
+        """The triples of rules, by the rule and its place."""
+        self._rule_scopes: dict[Closure, RuleScope] = {}
         self._outer_sets = 0
         self.joins = JoinLowering(self)
 
@@ -179,8 +197,8 @@ class Lowering:
         """
         above: list[tuple[Plan, At]] = []
         lowered = self._known(node, at)
-        while lowered is None and type(node) in LOWER_ABOVE and node not in self.catalog.results:
-            together = self.joins.together(node, at)
+        while lowered is None and type(node) in _above(at) and node not in self.catalog.results:
+            together = None if at.events is not None else self.joins.together(node, at)
             if together is not None:
                 lowered = self._store(node, at, self.made(together))
                 break
@@ -190,7 +208,7 @@ class Lowering:
         if lowered is None:
             lowered = self._store(node, at, self._lower_from_leaf(node, at))
         for node, at in reversed(above):
-            lowered = self._store(node, at, LOWER_ABOVE[type(node)](self, node, at, lowered))
+            lowered = self._store(node, at, _above(at)[type(node)](self, node, at, lowered))
         return lowered
 
     def rows(self, node: Plan, at: At) -> Operator:
@@ -208,11 +226,20 @@ class Lowering:
             self._lowered = shared
         if not isinstance(lowered, Always):
             lowered = Always(static_rows(lowered).project(lowered.names), "precomputed")
-        self._lowered[node, at.graphs] = Lowered(lowered)
+        self._lowered[node, _place(node, at)] = Lowered(lowered)
         return lowered
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
-        return self._lowered.get((node, at.graphs)) if at.outer is None else None
+        if at.rules is not None and at.stratum is not None:
+            if not at.rules.depends(node, at.stratum):
+                return Lowered(enter_stratum(at, self.rows(node, at._replace(stratum=None))))
+        return self._lowered.get((node, _place(node, at))) if at.outer is None else None
+
+    def rule_scope(self, node: Closure) -> RuleScope:
+        """Return the rules of a closure."""
+        if node not in self._rule_scopes:
+            self._rule_scopes[node] = RuleScope(node)
+        return self._rule_scopes[node]
 
     def _store(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
         """Record the node that an operator computes; memoise the operator without outer rows."""
@@ -221,11 +248,13 @@ class Lowering:
         if reason := self.joins.reason(node):
             lowered.operator.reason = reason
         if at.outer is None:
-            self._lowered[node, at.graphs] = lowered
+            self._lowered[node, _place(node, at)] = lowered
         return lowered
 
     def _lower_from_leaf(self, node: Plan, at: At) -> Lowered:
         """Lower a plan that `LOWER_ABOVE` does not contain, or whose rows are precomputed."""
+        if at.events is not None and not isinstance(node, _OVER_EVENTS):
+            raise EngineError(f"{type(node).__name__} is not defined over events")
         match node:
             case _ if node in self.catalog.results:
                 rows: Operator = Always(self.catalog.results[node], "precomputed")
@@ -236,7 +265,7 @@ class Lowering:
             case w.Window() | Align():
                 rows = self._window(node, at)
             case shape.Table():
-                rows = self._table(node)
+                rows = self.static(self._table(node), at)
             case _:
                 return LOWER[type(node)](self, node, at)
         return Lowered(rows if at.outer is None else at_leaf(rows, at.outer, self.terms))
@@ -249,20 +278,53 @@ class Lowering:
         for source in sources:
             alone = match.TriplePatternMatching(node.pattern, source, node.stamps)
             if alone in self.catalog.results:
+                assert at.events is None
                 matchings.append(Always(self.catalog.results[alone], "precomputed"))
                 continue
-            data = self._data(source, at)
-            matching = TriplePatternMatching(data, node.pattern, self.terms, node.stamps)
-            matching.node = alone
-            matchings.append(self.fold(matching))
-        return self.union(matchings)
+            matchings.append(self._matching_of(alone, at))
+        return self.union(
+            matchings if at.rules is None else with_derived(self, node, matchings, at)
+        )
 
-    def _data(self, node: Plan, at: At) -> Operator:
+    def _matching_of(self, node: match.TriplePatternMatching, at: At) -> Operator:
+        """Return the matching of one source; a pattern is matched without other entailed triples.
+
+        Static graphs are a set, and so are the matches in what they entail.
+        """
+        matching: Operator
+        match node.input:
+            case shape.Distinct(entailment.Entailed() as entailed) if is_static(entailed):
+                of_graph = match.TriplePatternMatching(node.pattern, entailed, node.stamps)
+                distinct = lower_distinct_rows(self, self._matching_of(of_graph, at))
+                if isinstance(distinct, Always):
+                    distinct.node = node
+                return distinct
+            case entailment.Entailed(data, schema):
+                rows, known = self.data(data, at), self.schema(schema, at)
+                matching = EntailedMatching(rows, node.pattern, known, node.stamps)
+            case source:
+                rows = self.data(source, at)
+                matching = TriplePatternMatching(rows, node.pattern, self.terms, node.stamps)
+        matching.node = node
+        return self.fold(matching)
+
+    def data(self, node: Plan, at: At) -> Operator:
         """Return the source of triple patterns, which does not depend on outer rows."""
-        return self.rows(node, At(graphs=at.graphs))
+        return self.rows(node, At(graphs=at.graphs, events=at.events))
+
+    def schema(self, node: access.AccessGraph, at: At) -> Schema:
+        """Return the schema in static graphs; all parts of a plan share it."""
+        bound = dict(at.graphs)
+        names = tuple(bound[x] if isinstance(x, Variable) else x for x in node.graphs)
+        key = (names, node.background)
+        if key not in self.catalog.schemas:
+            graph = self.data(node, at._replace(events=None))
+            assert isinstance(graph, Always)
+            self.catalog.schemas[key] = Schema(graph.rows, self.terms)
+        return self.catalog.schemas[key]
 
     def _window(self, node: w.Window | Align, at: At) -> Operator:
-        data = self._data(node.input, at)
+        data = self.data(node.input, at)
         if isinstance(node, Align):
             return AlignToReports(data, node)
         window = self._windowed(data, node)
@@ -285,14 +347,14 @@ class Lowering:
                 return ElementWindow(data, node)
         raise EngineError(f"missing operator for {type(node).__name__}")
 
-    def _table(self, node: shape.Table) -> Operator:
+    def _table(self, node: shape.Table) -> Always:
         ids = [[self.id(term) for term in row] for row in node.rows]
         table = np.array(ids, np.int64).reshape(len(ids), len(node.variables))
         columns = {v.name: table[:, k].copy() for k, v in enumerate(node.variables)}
         return Always.of(columns, len(ids), "VALUES" if columns else "unit")
 
     def _path(self, node: p.Path, at: At) -> Operator:
-        data = self._data(node.input, at)
+        data = self.data(node.input, at)
         if data.names != TRIPLE:
             data = projected_to(data, TRIPLE)
         places = ((node.subject, FROM), (node.object, TO))
@@ -343,6 +405,12 @@ class Lowering:
         return Rename(SelectEqual(pairs, equal) if equal else pairs, columns)
 
     # -- shared helpers
+
+    def static(self, rows: Always, at: At) -> Always:
+        """Return static rows, with their SINCE below a Detect."""
+        if at.events is None:
+            return rows
+        return Always(with_since(rows.rows), rows.what)
 
     def made(self, operator: Operator, ranking: Ranking | None = None) -> Lowered:
         """Return a lowered operator, or its rows if they are known."""
@@ -399,6 +467,33 @@ class Lowering:
         """Return a number for a new set of outer rows; the names of their columns contain it."""
         self._outer_sets += 1
         return self._outer_sets
+
+
+def _above(at: At) -> dict[type[Plan], LowerAbove]:
+    """Return the functions that lower nodes above their first input at a place."""
+    return LOWER_ABOVE if at.events is None else LOWER_EVENTS
+
+
+_OVER_EVENTS = (
+    access.AccessStream,
+    access.AccessGraph,
+    entailment.Entailed,
+    Closure,
+    graph.Graph,
+    match.TriplePatternMatching,
+    shape.Table,
+)
+"""The nodes over events that `LOWER_EVENTS` does not contain; a bound does not affect them."""
+
+
+def _place(node: Plan, at: At) -> At:
+    """Return the place of a plan, without a bound on events that does not affect its operators."""
+    if at.events is None or not isinstance(node, _OVER_EVENTS):
+        return at
+    if at.rules is not None and isinstance(node, match.TriplePatternMatching):
+        if at.rules.feeders(node):
+            return at
+    return at._replace(events=INFINITY, rules=None, stratum=None)
 
 
 def _ends(rows: Sequence[Operator]) -> PathEnds:

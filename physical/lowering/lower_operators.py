@@ -10,29 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from streamsparql.algebra import access, graph, group, join, match, shape
+from streamsparql.algebra import access, entailment, event, graph, group, join, match, shape
 from streamsparql.algebra import filter as f
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import Aggregate
 from streamsparql.algebra.group import aggregate_value
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
-from streamsparql.algebra.terms import IRI, BlankNode
+from streamsparql.algebra.terms import IRI, BlankNode, integer
 from streamsparql.algebra.traversal import descend
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT
 from streamsparql.physical.hidden import (
     ANSWER,
     NUMBER,
+    SINCE,
     argument_column,
     in_solution,
     is_stamp,
+    is_time,
     outer_column,
     stamp_column,
     variable_of,
 )
+from streamsparql.physical.lowering.lower_events import lower_detect
 from streamsparql.physical.lowering.lower_exists import (
     Outer,
     OuterRows,
@@ -40,10 +44,13 @@ from streamsparql.physical.lowering.lower_exists import (
     names_in,
     stands_alone,
 )
+from streamsparql.physical.lowering.lower_rules import lower_closure
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
 from streamsparql.physical.operators.consolidate import Consolidate, consolidated
+from streamsparql.physical.operators.entailment import Entailed, Entailing
+from streamsparql.physical.operators.event_sets import PointEvents
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
 from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
@@ -75,6 +82,8 @@ def carried(at: At) -> tuple[str, ...]:
 def lower_stream(low: Lowering, node: access.AccessStream, at: At) -> Lowered:
     """Lower a stream, whose items have their stamps if the query reads them."""
     stamp = stamp_column(node.stream.value) if node.stamped else None
+    if at.events is not None:
+        stamp = SINCE
     return low.made(StreamAccess(node.stream.value, stamp))
 
 
@@ -87,7 +96,19 @@ def lower_access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Lower
     merged = Batch.concat(parts, TRIPLE)
     columns = consolidated(merged).columns if len(parts) > 1 else merged.columns
     shown = [*map(str, names), *["default graph"] * node.background]
-    return low.made(Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown)))
+    rows = Always.of(columns, len(columns[TRIPLE[0]]), " and ".join(shown))
+    return low.made(low.static(rows, at))
+
+
+def lower_entailed(low: Lowering, node: entailment.Entailed, at: At) -> Lowered:
+    """Lower what triples entail, for the readers that `Lowering` does not fuse with it."""
+    return low.made(Entailed(low.data(node.input, at), low.schema(node.schema, at)))
+
+
+def lower_entailing(low: Lowering, node: entailment.Entailing, at: At) -> Lowered:
+    """Lower the selection of the triples that entail a match."""
+    rows, schema = low.data(node.input, at), low.schema(node.schema, at)
+    return low.made(Entailing(rows, node.pattern, schema))
 
 
 def lower_union(low: Lowering, node: access.Merge | join.Union, at: At, first: Lowered) -> Lowered:
@@ -213,7 +234,8 @@ def lower_projection(low: Lowering, node: shape.Projection, at: At, rows: Lowere
     """Lower a projection, which keeps the columns that order its rows."""
     names = [variable.name for variable in node.variables]
     hidden = () if rows.ranking is None else rows.ranking.columns
-    narrow = low.over(rows, projected_to(rows.operator, [*names, *carried(at), *hidden]))
+    since = [name for name in rows.operator.names if name == SINCE]
+    narrow = low.over(rows, projected_to(rows.operator, [*names, *carried(at), *hidden, *since]))
     return (
         low.over(narrow, Consolidate(narrow.operator)) if _makes_rows_equal(node.input) else narrow
     )
@@ -226,19 +248,41 @@ def _makes_rows_equal(plan: Plan) -> bool:
 
 
 def _below(node: Plan, _: None) -> list[tuple[Plan, None]]:
-    kinds = (f.Filter, shape.Extend, match.TriplePatternMatching, access.Merge, join.Union)
+    kinds = (
+        f.Filter,
+        shape.Extend,
+        match.TriplePatternMatching,
+        entailment.Entailed,
+        access.Merge,
+        join.Union,
+    )
     return [(child, None) for child in node.inputs] if isinstance(node, kinds) else []
 
 
 def lower_distinct(low: Lowering, node: shape.Distinct, at: At, rows: Lowered) -> Lowered:
     """Lower a DISTINCT, which ignores stamps and keeps the first of equal ordered rows."""
+    below = rows._replace(operator=_without_since(rows.operator))
     if rows.ranking is None:
-        return low.made(_distinct(low, rows.operator))
-    shown = rows.ranking.others(rows.operator.names)
-    return rows._replace(operator=Slice(rows.operator, rows.ranking, low.terms, distinct=shown))
+        return low.made(_as_events(rows.operator, lower_distinct_rows(low, below.operator)))
+    shown = rows.ranking.others(below.operator.names)
+    distinct = Slice(below.operator, rows.ranking, low.terms, distinct=shown)
+    return rows._replace(operator=_as_events(rows.operator, distinct))
 
 
-def _distinct(low: Lowering, rows: Operator) -> Operator:
+def _without_since(rows: Operator) -> Operator:
+    return projected_to(rows, [name for name in rows.names if name != SINCE])
+
+
+def _as_events(rows: Operator, distinct: Operator) -> Operator:
+    """Return distinct rows: of events, if the rows are events."""
+    return PointEvents(distinct) if SINCE in rows.names else distinct
+
+
+def lower_distinct_rows(low: Lowering, rows: Operator) -> Operator:
+    """Return the distinct rows of an operator, which are computed now if they are known."""
+    if isinstance(rows, Always) and low.catalog.known:
+        known = consolidated(rows.rows)
+        return Always(Batch(known.columns, known.start, known.end), rows.facts())
     stamps = [name for name in rows.names if is_stamp(name)]
     columns = [name for name in rows.names if not is_stamp(name)]
     if stamps:
@@ -266,7 +310,7 @@ def lower_slice(low: Lowering, node: shape.Slice, at: At) -> Lowered:
         below = below.input
     rows = low.plan(below.input if isinstance(below, shape.Distinct) else below, at)
     if isinstance(below, shape.Distinct):
-        if rows.ranking is None or any(map(is_stamp, rows.operator.names)):
+        if rows.ranking is None or any(map(is_time, rows.operator.names)):
             rows = low.plan(below, at)
         else:
             shown = rows.ranking.others(rows.operator.names)
@@ -345,7 +389,7 @@ def lower_graph(low: Lowering, node: graph.Graph, at: At) -> Lowered:
     if isinstance(node.name, IRI):
         if node.name in low.catalog.named or not low.catalog.known:
             return low.plan(node.input, at)
-        return low.made(_no_rows(node, at))
+        return low.made(_no_rows(low, node, at))
     branches = []
     name = node.name.name
     for iri in low.catalog.named:
@@ -354,12 +398,12 @@ def lower_graph(low: Lowering, node: graph.Graph, at: At) -> Lowered:
         if name in rows.names:
             rows = low.fold(SelectEqual(rows, [(name, low.id(iri))], or_unbound=True))
         branches.append(low.fold(Constants(rows, {name: low.id(iri)})))
-    return low.made(low.union(branches) if branches else _no_rows(node, at))
+    return low.made(low.union(branches) if branches else _no_rows(low, node, at))
 
 
-def _no_rows(node: Plan, at: At) -> Operator:
+def _no_rows(low: Lowering, node: Plan, at: At) -> Operator:
     names = [variable.name for variable in scope(node).possible]
-    return Always(Batch.empty((*names, *carried(at))))
+    return low.static(Always(Batch.empty((*names, *carried(at)))), at)
 
 
 def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered) -> Lowered:
@@ -368,10 +412,21 @@ def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered
     label = None
     if any(isinstance(place, BlankNode) for pattern in node.template for place in pattern):
         label = NUMBER
-        rows = Number(rows, label, low.terms)
+        if _occur_once(node.input):
+            rows = low.fold(Constants(rows, {label: low.id(integer(1))}))
+        else:
+            rows = Number(rows, label, low.terms)
     parts = [low.fold(Construct(rows, pattern, low.terms, label)) for pattern in node.template]
-    triples = low.union(parts) if parts else Always(Batch.empty(TRIPLE))
-    return low.made(Distinct(triples, TRIPLE))
+    names = (*TRIPLE, *(name for name in rows.names if name == SINCE))
+    triples = low.union(parts) if parts else Always(Batch.empty(names))
+    return low.made(Distinct(triples, names))
+
+
+def _occur_once(plan: Plan) -> bool:
+    """Return whether no two rows are equal, because they are different events."""
+    while isinstance(plan, f.Filter | shape.Extend | shape.OrderBy | shape.Slice):
+        plan = plan.input
+    return isinstance(plan, event.Detect)
 
 
 def lower_describe(low: Lowering, node: graph.Describe, at: At, below: Lowered) -> Lowered:
@@ -408,8 +463,11 @@ Lower = Callable[["Lowering", Any, "At"], "Lowered"]
 LOWER: dict[type[Plan], Lower] = {
     access.AccessStream: lower_stream,
     access.AccessGraph: lower_access_graph,
+    entailment.Entailed: lower_entailed,
+    entailment.Entailing: lower_entailing,
     shape.Slice: lower_slice,
     graph.Graph: lower_graph,
+    Closure: lower_closure,
 }
 """The functions that lower nodes with their inputs."""
 
@@ -436,5 +494,6 @@ LOWER_ABOVE: dict[type[Plan], LowerAbove] = {
     graph.Construct: lower_construct,
     graph.Describe: lower_describe,
     graph.Ask: lower_ask,
+    event.Detect: lower_detect,
 }
 """The functions that lower nodes above their first input, which `Lowering.plan` has lowered."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from streamsparql.algebra import access, match, shape
+from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
@@ -25,13 +27,13 @@ class StreamAccess(Operator):
     (Batch(1 rows of .s, .p, .o), 5)
     """
 
-    implements = (access.AccessStream,)
+    implements: ClassVar[tuple[type[Plan], ...]] = (access.AccessStream,)
 
     def __init__(self, stream: str, stamp: str | None = None) -> None:
         super().__init__((*TRIPLE, stamp) if stamp else TRIPLE)
         self.stream = stream
         self.stamp = stamp
-        """The hidden column of the stamps of items, if the query uses them."""
+        """The hidden column of the stamps of items, or of the starts of events, if it is used."""
         self._offered: StepResult | None = None
 
     def offer(self, batch: Batch, watermark: int) -> None:
@@ -66,7 +68,8 @@ class Always(Operator):
     def __init__(self, batch: Batch, what: str = "") -> None:
         super().__init__(tuple(batch.columns))
         self.rows = batch
-        self._what = what
+        self.what = what
+        """A description of the rows."""
         self._emitted = False
 
     @classmethod
@@ -88,4 +91,4 @@ class Always(Operator):
     @override
     def facts(self) -> str:
         rows = f"{len(self.rows)} rows" if len(self.rows) != 1 else "one row"
-        return f"{self._what}, {rows}" if self._what else rows
+        return f"{self.what}, {rows}" if self.what else rows

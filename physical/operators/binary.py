@@ -8,19 +8,19 @@ from typing import Protocol
 import numpy as np
 
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray, check_count
-from streamsparql.physical.hidden import is_stamp
+from streamsparql.physical.hidden import SINCE, is_stamp, is_time
 
 AREAS, MIN_HEAP = "areas", "min-heap"
 """Parts of a state: the sweep areas, and the results that start after the release bound."""
 
 
 def shared_names(left: Sequence[str], right: Sequence[str]) -> list[str]:
-    """Return the variables that decide whether rows are compatible: shared ones, except stamps.
+    """Return the variables that decide whether rows are compatible: shared ones, except times.
 
     >>> shared_names(["x", "y", ".t ?x"], [".t ?x", "z", "x"])
     ['x']
     """
-    return [name for name in left if name in right and not is_stamp(name)]
+    return [name for name in left if name in right and not is_time(name)]
 
 
 def join_facts(shared: Sequence[str]) -> str:
@@ -36,7 +36,10 @@ class StampValues(Protocol):
 
 
 class RowMerger:
-    """A merger of pairs of rows into `merge(mu1, mu2)`; multiplicities multiply."""
+    """A merger of pairs of rows into `merge(mu1, mu2)`; multiplicities multiply.
+
+    Of times, a merged row has the latest stamps, and the earliest SINCE.
+    """
 
     def __init__(self, names: Sequence[str], terms: StampValues | None) -> None:
         self._names = names
@@ -65,6 +68,8 @@ class RowMerger:
     def _both(self, name: str, one: IntArray, other: IntArray, j: IntArray) -> IntArray:
         if is_stamp(name):
             return self._latest(one, other[j])
+        if name == SINCE:
+            return np.minimum(one, other[j])
         unbound = one == UNBOUND
         return np.where(unbound, other[j], one) if unbound.any() else one
 

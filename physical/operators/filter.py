@@ -11,9 +11,9 @@ from streamsparql.algebra import filter as algebra
 from streamsparql.algebra.solutions import Expression
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
-from streamsparql.physical.expressions.compiler import BatchExpression
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.covering import Covering
+from streamsparql.physical.operators.left_join import Condition
 from streamsparql.physical.state.coverage import Emitted
 from streamsparql.physical.state.parts import Memo
 
@@ -27,7 +27,7 @@ class Filter(Stateless):
         self,
         input: Operator,  # noqa: A002 -- the role
         condition: Expression,
-        compiled: BatchExpression,
+        compiled: Condition,
     ) -> None:
         super().__init__(input.names, input)
         self.condition = condition

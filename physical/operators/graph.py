@@ -15,7 +15,7 @@ from streamsparql.limits import checked
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
-from streamsparql.physical.hidden import variable_of
+from streamsparql.physical.hidden import SINCE, variable_of
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, Stateless
 
@@ -45,7 +45,8 @@ class Construct(Stateless):
         terms: TermDictionary,
         number: str | None = None,
     ) -> None:
-        super().__init__(TRIPLE, input)
+        self._since = [name for name in input.names if name == SINCE]
+        super().__init__((*TRIPLE, *self._since), input)
         self.pattern = pattern
         self.number = number
         self._terms = terms
@@ -58,9 +59,9 @@ class Construct(Stateless):
     @override
     def apply(self, batch: Batch) -> Batch:
         columns = [self._column(place, batch) for place in self.pattern]
-        triples = Batch(
-            dict(zip(TRIPLE, columns, strict=True)), batch.start, batch.end, batch.count
-        )
+        named = dict(zip(TRIPLE, columns, strict=True))
+        since = {name: batch.columns[name] for name in self._since}
+        triples = Batch({**named, **since}, batch.start, batch.end, batch.count)
         subjects, predicates = self._terms.sorts(columns[0]), self._terms.sorts(columns[1])
         valid = (subjects == IRI_SORT) | (subjects == BLANK_SORT)
         return triples.where(valid & (predicates == IRI_SORT) & (columns[2] != 0))
@@ -75,7 +76,7 @@ class Construct(Stateless):
     def _blank_nodes(self, place: BlankNode, batch: Batch) -> IntArray:
         """Return a node per distinct row: a hash of the terms of the row, computed row by row."""
         assert self.number is not None
-        named = {n: c for n, c in batch.columns.items() if n != self.number}
+        named = {n: c for n, c in batch.columns.items() if n not in (self.number, SINCE)}
         columns = [*named.values(), batch.columns[self.number]]
         order, heads = grouped(columns, len(batch))
         first = order[heads]

@@ -9,7 +9,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.hidden import is_triple_stamp, stamp_column
+from streamsparql.physical.hidden import SINCE, is_triple_stamp, stamp_column
 from streamsparql.physical.operator import Operator, Stateless
 
 
@@ -49,9 +49,10 @@ class TriplePatternMatching(Stateless):
             else:
                 self._places[place.name] = column
         self._constants.sort(key=lambda constant: constant[0] != ".p")
-        self._stamps = {s.variable.name: _stamp_columns(s, input.names) for s in stamps}
+        self._stamps = {s.variable.name: stamp_columns(s, input.names) for s in stamps}
         self._terms = terms
-        super().__init__((*self._places, *self._stamps), input)
+        self._since = [name for name in input.names if name == SINCE]
+        super().__init__((*self._places, *self._stamps, *self._since), input)
 
     @override
     def apply(self, batch: Batch) -> Batch:
@@ -63,6 +64,8 @@ class TriplePatternMatching(Stateless):
             columns[name] = latest_stamps(
                 self._terms, [batch.columns[c] for c in stamps], len(batch)
             )
+        for name in self._since:
+            columns[name] = batch.columns[name]
         return Batch(columns, batch.start, batch.end, batch.count)
 
     def _matches(self, batch: Batch) -> BoolArray | None:
@@ -84,7 +87,7 @@ class TriplePatternMatching(Stateless):
         return " ".join(map(str, self.pattern))
 
 
-def _stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
+def stamp_columns(stamp: match.Stamp, names: tuple[str, ...]) -> list[str]:
     """Return the columns of the stamps that count: those of all streams, or of one."""
     if stamp.stream is not None:
         own = stamp_column(stamp.stream.value)

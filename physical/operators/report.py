@@ -120,8 +120,13 @@ class Reports(Operator):
         origin: int = 0,
         closing: bool = False,
         shown: Sequence[str] | None = None,
+        *,
+        events: bool = False,
+        distinct: bool = False,
     ) -> None:
         super().__init__(input.names, input)
+        self.events, self.distinct = events, distinct
+        """Whether rows are events; whether a report has each row once."""
         self.shown = self.names if shown is None else tuple(shown)
         """The columns that are shown; others only order the rows."""
         self.kind, self.every, self.origin = kind, every, origin
@@ -135,8 +140,10 @@ class Reports(Operator):
         self.clock = -1
         """The instant up to which reports are emitted. The watermark of the plan can be greater,
         for instance if the plan is static."""
-        self._shown = RowBuffer(self.names)
-        self._changes = Heap((*self.names, _SIGN))
+        self._identity = (_DETECTED,) if events else ()
+        names = (*self.names, *self._identity)
+        self._shown = RowBuffer(names)
+        self._changes = Heap((*names, _SIGN))
         self._reported = 0
         self._stepped_at = -1
         self._next: int | None = None
@@ -147,6 +154,8 @@ class Reports(Operator):
         (batch,) = batches
         if len(batch):
             self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
+        if self.events:
+            batch = self._detections(batch)
         self._stepped_at = self.clock
         ended = self.clock == INFINITY
         until = self._label(self.last) + (self.every or 1) if ended else self._label(self.clock)
@@ -157,12 +166,30 @@ class Reports(Operator):
             rows = self._snapshots_at(batch, self._instants(batch, until), until)
         else:
             rows = self._snapshots(batch, until)
+        if self.distinct and len(rows):
+            rows = self._distinct(rows)
         self._report(rows, until)
-        return rows, INFINITY if ended else until
+        return rows.project(self.names), INFINITY if ended else until
 
     @override
     def due(self) -> bool:
         return self.clock != self._stepped_at
+
+    def _detections(self, batch: Batch) -> Batch:
+        """Return events so that the report of a period shows those that ended in it.
+
+        A column has the instant of the event, so that both of two equal events are reported.
+        """
+        if self.every is not None:
+            label = self._label(batch.start)
+            batch = batch.over(label, label + self.every)
+        return batch.with_columns({_DETECTED: batch.start})
+
+    def _distinct(self, rows: Batch) -> Batch:
+        """Return one of equal rows of each report."""
+        columns = [*(rows.columns[name] for name in self.shown), rows.start]
+        order, first = grouped(columns, len(rows))
+        return rows.take(np.sort(order[first]))
 
     def _report(self, rows: Batch, until: int) -> None:
         """Note the instants of the reports before `until`."""
@@ -201,7 +228,7 @@ class Reports(Operator):
             first = self._label(batch.start)
             after = self._label(np.minimum(batch.end, INFINITY - self.every - 1))
             aligned = batch.over(first, after).where(first < after)
-            rows = Batch.concat([rows, aligned], self.names)
+            rows = Batch.concat([rows, aligned], self._shown.names)
         self._reported = max(since, until)
         self._shown.batch = rows.where(rows.end > until)
         if until - since == self.every:
@@ -216,7 +243,7 @@ class Reports(Operator):
 
     def _snapshots_at(self, batch: Batch, instants: IntArray, until: int) -> Batch:
         """Return RSTREAM at each change."""
-        rows = Batch.concat([self._shown.batch, batch], self.names)
+        rows = Batch.concat([self._shown.batch, batch], self._shown.names)
         first = np.searchsorted(instants, self._label(rows.start), "left")
         after = np.searchsorted(instants, np.minimum(rows.end, INFINITY - 1) + self.lag, "left")
         self._shown.batch = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
@@ -236,7 +263,7 @@ class Reports(Operator):
         due = self._changes.release(until - 1)
         if not len(due):
             return self.nothing()
-        columns = [due.columns[name] for name in self.shown]
+        columns = [due.columns[name] for name in (*self.shown, *self._identity)]
         order, first = grouped([*columns, due.start], len(due))
         signs = due.columns[_SIGN][order] * wanted
         sums = np.add.reduceat(signs, first)
@@ -256,7 +283,7 @@ class Reports(Operator):
         return f"{self.kind} {'at each change' if self.every is None else f'every {self.every} ms'}"
 
 
-_SIGN = "#sign"
+_SIGN, _DETECTED = "#sign", "#detected"
 
 
 def _last(end: IntArray) -> int:

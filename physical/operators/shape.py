@@ -27,8 +27,8 @@ from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators.group import Aggregation, ColumnAggregate
 from streamsparql.physical.state.canonical import LEVEL, OPEN, ByStamps, Canonical
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.parts import TO_BE_EMITTED, TO_START, Memo, Stateful
-from streamsparql.physical.state.unions import ValidityUnions
+from streamsparql.physical.state.parts import TO_BE_EMITTED, Memo, Stateful
+from streamsparql.physical.state.unions import DistinctRows
 
 
 class Projection(Stateless):
@@ -108,18 +108,16 @@ class Distinct(Operator):
 
     def __init__(self, input: Operator, columns: Sequence[str]) -> None:  # noqa: A002 -- the role
         super().__init__(columns, input)
-        self._upcoming = Heap(self.names)
-        self._unions = ValidityUnions(self.names)
+        self._rows = DistinctRows(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (watermark,) = watermarks
-        batch = self._upcoming.through([batches[0].project(self.names)], watermark)
-        return self._unions.consume(batch, watermark), watermark
+        return self._rows.consume(batches[0], watermark), watermark
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        return {TO_START: self._upcoming, "unions": self._unions}
+        return {"rows": self._rows}
 
 
 class LatestStamps(Aggregation):

@@ -20,6 +20,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking, SortKeys
+from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.consolidate import consolidated
 from streamsparql.physical.state.heap import Heap
@@ -89,7 +90,12 @@ class Slice(Operator):
         return self._ready.through(finished, bound), bound
 
     def _ranked(self, new: Batch) -> Batch:
-        """Return the rows to be ranked, without duplicates that are always or never inside."""
+        """Return the rows to be ranked, without duplicates that are always or never inside.
+
+        Equal events of one instant rank by their starts, in whatever order they arrived.
+        """
+        if SINCE in self.names:
+            new = new.take(np.lexsort((new.columns[SINCE], new.start)))
         if len(new) > _FEW or new.count is not None:
             new = consolidated(new)
         if new.count is None:

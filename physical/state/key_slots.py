@@ -103,6 +103,29 @@ class KeySlots(Stateful):
             left = left[wrong]
         return slots
 
+    def find(self, columns: Sequence[IntArray], rows: int) -> IntArray:
+        """Return the slots of rows; -1 for rows without one.
+
+        >>> slots = KeySlots(1)
+        >>> of_rows = slots.of([np.array([70, 80])], 2)
+        >>> bool((slots.find([np.array([80, 90])], 2) == [of_rows[1], -1]).all())
+        True
+        """
+        at = self._places(columns, rows)
+        slots = self._table[at]
+        left = np.arange(rows)
+        while len(left):
+            probed = slots[left]
+            wrong = self._differ(columns, probed)
+            if wrong is not None:
+                wrong &= probed != _EMPTY
+            if wrong is None or not wrong.any():
+                break
+            left, at = left[wrong], (at[wrong] + 1) & self._mask
+            columns = [column[wrong] for column in columns]
+            slots[left] = self._table[at]
+        return slots
+
     def _places(self, columns: Sequence[IntArray], rows: int) -> IntArray:
         """Return the first place of the table to probe for each row."""
         hashed = keys.row_keys(columns, rows).view(np.uint64) * _MULTIPLIER

@@ -47,25 +47,30 @@ class PairedAreas(Stateful):
     def meet(self, left: Batch, right: Batch, watermarks: Sequence[int]) -> Iterator[RowPairs]:
         """Yield the pairs of new rows with retained rows and with each other.
 
-        A row is retained only if it ends after the other side's watermark.
+        A row is retained only if it ends after the other side's watermark. New rows of one side are
+        inserted before the others probe them: of a side whose rows are all retained, if there is.
         """
-        if len(right):
-            for pairs in self._left.query(right, self._sharing):
-                yield pairs.rows, pairs.place, right, pairs.probe
-            retained = right.end > watermarks[0]
-            if retained.all():
-                self._right.insert(right)
-            else:
-                if len(left):
-                    passing = self._right.another()
-                    passing.insert(right.where(~retained))
-                    yield from self._probe(left, passing)
-                self._right.insert(right.where(retained))
-        if len(left):
-            yield from self._probe(left, self._right)
-            self._left.insert(left.where(left.end > watermarks[1]))
+        left_retained, right_retained = left.end > watermarks[1], right.end > watermarks[0]
+        if left_retained.all() and not right_retained.all():
+            yield from self._probe_right(left, self._right)
+            self._left.insert(left)
+            yield from self._probe_left(right)
+            self._right.insert(right.where(right_retained))
+            return
+        yield from self._probe_left(right)
+        if len(left) and not right_retained.all():
+            passing = self._right.another()
+            passing.insert(right.where(~right_retained))
+            yield from self._probe_right(left, passing)
+        self._right.insert(right.where(right_retained))
+        yield from self._probe_right(left, self._right)
+        self._left.insert(left.where(left_retained))
 
-    def _probe(self, left: Batch, rights: SweepArea) -> Iterator[RowPairs]:
+    def _probe_left(self, right: Batch) -> Iterator[RowPairs]:
+        for pairs in self._left.query(right, self._sharing):
+            yield pairs.rows, pairs.place, right, pairs.probe
+
+    def _probe_right(self, left: Batch, rights: SweepArea) -> Iterator[RowPairs]:
         for pairs in rights.query(left, self._sharing):
             yield left, pairs.probe, pairs.rows, pairs.place
 

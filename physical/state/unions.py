@@ -15,12 +15,40 @@ from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.key_slots import SLOT, KeySlots, grown
 from streamsparql.physical.state.parts import (
     TO_BE_EMITTED,
+    TO_START,
     NamedRows,
     Stateful,
     arrays_of,
     is_of_terms,
     table_of_arrays,
 )
+
+
+class DistinctRows(Stateful):
+    """The pieces of time in which each distinct row newly holds; of equal rows the first counts.
+
+    >>> distinct = DistinctRows(["x"])
+    >>> rows = Batch({"x": np.array([1, 1])}, np.array([3, 4]), np.array([9, 9]))
+    >>> distinct.consume(rows, 6).start.tolist()
+    [3]
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._upcoming = Heap(names)
+        self._unions = ValidityUnions(names)
+
+    def consume(self, batch: Batch, watermark: int) -> Batch:
+        """Consume rows; return the new pieces that start up to the watermark.
+
+        Later rows start at the watermark or after it.
+        """
+        rows = self._upcoming.through([batch.project(self.names)], watermark)
+        return self._unions.consume(rows, watermark)
+
+    @override
+    def parts(self) -> Mapping[str, Stateful]:
+        return {TO_START: self._upcoming, "unions": self._unions}
 
 
 class ValidityUnions(Stateful):

@@ -25,6 +25,7 @@ REPORTS = ("rstream", "istream", "dstream")
 MEASURED_STAGES = ("all", "physical", "spark")
 """The stages that `--analyze` can show: those that run, and so are measured."""
 DIALECT_CHOICES = ("auto", "streaming", "csparql", "cqels", "epsparql", "rspql")
+ENTAILMENT_CHOICES = ("rdfs",)
 
 Commands = argparse._SubParsersAction  # the return type of add_subparsers has no public name
 
@@ -105,6 +106,10 @@ def add_compile_options(
         add("--origin", metavar="T", type=instant_option, default=0, help=origin),
     )
     add("--pedantic", action="store_true", help="reject constructs of other dialects")
+    entailed = "rdfs: match what triples entail, too"
+    add("--entailment", choices=ENTAILMENT_CHOICES, metavar="NAME", help=entailed)
+    rules = "CONSTRUCT rules of EP-SPARQL, one or several; may be repeated"
+    add("--rules", action="append", default=[], metavar="FILE", help=rules)
 
 
 def compile_file(name: str, options: argparse.Namespace) -> Query:
@@ -132,8 +137,21 @@ def compile_text(text: str, options: argparse.Namespace) -> Query:
         base=options.base,
         origin=options.origin,
         pedantic=options.pedantic,
+        entailment=options.entailment,
+        rules=_read_rules(options),
         limits=limits_of(options),
     )
+
+
+def _read_rules(options: argparse.Namespace) -> list[str]:
+    """Read the files of rules; errors name the file."""
+    texts = []
+    for name in options.rules:
+        try:
+            texts.append(read_text(name))
+        except StreamSparqlError as error:
+            raise type(error)(f"{name}: {error}") from None
+    return texts
 
 
 def limits_of(options: argparse.Namespace) -> Limits | None:

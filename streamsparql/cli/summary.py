@@ -144,6 +144,7 @@ class Summary:
             up_to = f"complete up to {instant(interrupted)}" if interrupted >= 0 else "no results"
             text = f"interrupted, {up_to}: {text}"
         print(text, file=sys.stderr)
+        _warn_without_schema(replay)
         self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
         show_notes(replay.execution.notes())
 
@@ -168,6 +169,15 @@ class Summary:
         if more > 0:
             where = f"; {self._name} has all" if self._name else "; --rejects FILE writes all"
             print(f"  … and {more:,} more{where}", file=sys.stderr)
+
+
+def _warn_without_schema(replay: Replay) -> None:
+    from streamsparql.look.lints import without_schema
+    from streamsparql.physical.entailment.schema import NO_SCHEMA
+
+    execution = replay.execution
+    if execution.catalog.schema == NO_SCHEMA:
+        print(without_schema(execution.query.translation), file=sys.stderr)
 
 
 def show_notes(notes: DataNotes) -> None:

@@ -127,6 +127,8 @@ def _notes(analysis: Measurements) -> Iterator[tuple[str, str]]:
     items, times, total = analysis.items, analysis.times, analysis.times.total
     yield "items", _items_line(analysis)
     yield "rows", f"{count(analysis.rows)} emitted"
+    if analysis.schema:
+        yield "schema", analysis.schema
     if analysis.cut is None:
         parts = ("preparing", "reading", "computing", "writing")
         shares = [(getattr(times, part) / total if total else 0.0, part) for part in parts]
@@ -186,6 +188,7 @@ def analysis_json(analysis: Measurements) -> dict[str, Any]:
         "rate": analysis.rate,
         "state": analysis.state,
         "terms": analysis.terms,
+        "schema": analysis.schema,
         "span": None if analysis.span is None else list(analysis.span),
     }
     if analysis.cut is not None:

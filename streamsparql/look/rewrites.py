@@ -11,7 +11,7 @@ subplans, and under outer rows if it is in the pattern of an EXISTS.
 >>> [application.rule for application in applied][:3]
 ['fold_constants', 'push_filters_into_joins', 'prune_columns']
 >>> applied[1].law.statement
-'`Filter(c, P1 join .. join Pn) = P1 join .. Filter(c, Pk) .. join Pn`.'
+'`Filter(c, P1 join .. join Pn) = P1 join .. Filter(c, Pk) .. join Pn`; so for SEQ and EQUALS.'
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from functools import cache
 from typing import overload
 
 from streamsparql.algebra import event, graph
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.fixpoint import Rewriting, Spot
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rewrite import phases, rewrite
@@ -169,7 +170,7 @@ def rewrites(
             step.after,
             path,
             _is_inside_exists(path),
-            any(isinstance(above, event.Detect | event.Closure) for above, _ in path),
+            any(isinstance(above, event.Detect | Closure) for above, _ in path),
             prefixes=known,
         )
         applications.append(application.check(trials, seed + number) if check else application)

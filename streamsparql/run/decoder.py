@@ -16,8 +16,10 @@ import pyarrow as pa
 from streamsparql.physical.batch import UNBOUND, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking, sort_keys
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import shown_times
 from streamsparql.rdflib_terms import to_rdflib
-from streamsparql.run.rows import Report, Row, SnapshotRow
+from streamsparql.run.rows import Detection, Report, Row, SnapshotRow
 from streamsparql.values.columns import native_column
 from streamsparql.values.native_column import NativeColumn
 from streamsparql.values.time_columns import instant_column
@@ -58,11 +60,15 @@ class RowDecoder:
 
     def rows(self, batch: Batch) -> list[Row]:
         """Decode a batch into rows with rdflib terms."""
+        if not len(batch):
+            return []
         columns = [self._values(ids) for ids in list(batch.columns.values())[: len(self.names)]]
         values: Any = zip(*columns, strict=True) if columns else [()] * len(batch)
-        times = zip(batch.start.tolist(), batch.end.tolist(), strict=True)
+        starts, ends = shown_times(batch)
+        times = zip(starts.tolist(), ends.tolist(), strict=True)
+        kind = Detection if SINCE in batch.columns else Row
         return [
-            Row(self._index, terms, start, end)
+            kind(self._index, terms, start, end)
             for terms, (start, end) in zip(values, times, strict=True)
         ]
 
@@ -117,9 +123,9 @@ class RowDecoder:
         """
         columns = [list(batch.columns.values()) for batch in batches]
         terms = {name: self._texts([c[k] for c in columns]) for k, name in enumerate(self.names)}
-        starts = pa.chunked_array([batch.start for batch in batches])
-        ends = [] if reports else [pa.chunked_array([batch.end for batch in batches])]
-        times = zip(self.time_names(reports), [starts, *ends], strict=True)
+        spans = [(batch.start,) if reports else shown_times(batch) for batch in batches]
+        shown = map(pa.chunked_array, zip(*spans, strict=True))
+        times = zip(self.time_names(reports), shown, strict=True)
         return pa.table({**terms, **dict(times)})
 
     def time_names(self, reports: bool) -> tuple[str, ...]:

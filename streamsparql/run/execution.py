@@ -14,6 +14,7 @@ from typing import Any
 
 from streamsparql.algebra import shape
 from streamsparql.algebra.align import align
+from streamsparql.algebra.event import returns_events
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.partition import positions_read
 from streamsparql.algebra.plan import Plan
@@ -25,21 +26,24 @@ from streamsparql.limits import Meter, bytes_of_rows, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking
-from streamsparql.physical.hidden import ANSWER
+from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.lowering.lower import Catalog, Lowered, TimeSlab, lower
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
+from streamsparql.physical.operators.event import EventLeftJoin
+from streamsparql.physical.operators.event_sets import Detect
 from streamsparql.physical.operators.filter import Filter
 from streamsparql.physical.operators.group import Aggregation
 from streamsparql.physical.operators.report import Clip, TemporalCoalesce
 from streamsparql.physical.operators.shape import Extend, Projection, projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
+from streamsparql.physical.rule_closure import with_inner
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
 from streamsparql.run.noted import NotedPredicates
 from streamsparql.run.notes import DataNotes
-from streamsparql.run.reports import Reporting, reports_of
+from streamsparql.run.reports import Reporting, reports_of, result_columns
 from streamsparql.sources import (
     Accounting,
     Chunk,
@@ -107,19 +111,27 @@ class Execution:
         with self.guard:
             self.catalog: Catalog = self._catalog() if other is None else other.catalog
             plan = query.optimized
-            if report is not None and report.every is not None:
+            if report is not None and report.every is not None and not returns_events(plan):
                 plan = align(plan, report.every, report.origin, report.closing)
                 self._lag, report = int(report.closing), report._replace(closing=False)
             lowered = self._lowered(plan, slab)
         self.columns = result_columns(query)
         ranking: Ranking | None = lowered.ranking if ordered else None
         self.decoder = RowDecoder(query.form, query.variables, self.terms, ranking)
+        self.events = SINCE in lowered.operator.names
+        """Whether the rows are events: each occurs once, and equal ones stay apart."""
         self._clip = self._clipped(lowered.operator)
-        self.reports = None if report is None else reports_of(report, self._clip, self.columns)
+        self.reports = None
+        if report is not None:
+            self.reports = reports_of(report, self._clip, query, self.events)
         self._delaying: Operator = self._clip
         """The operator whose watermark shows that rows are delayed."""
         whole = prompt and not eager and report is None and self._emits_whole_values()
-        self.sink: Operator = self.reports or TemporalCoalesce(self._clip, eager, whole)
+        self.sink: Operator = self._clip
+        if self.reports is not None:
+            self.sink = self.reports
+        elif not self.events:
+            self.sink = TemporalCoalesce(self._clip, eager, whole)
         self.pipeline = Pipeline(self.sink, self.terms, observer, measured=measured)
         self._wanted = wanted_predicates(self.sink)
         self.noted: dict[str, NotedPredicates] = {}
@@ -127,9 +139,15 @@ class Execution:
         read = positions_read(query.optimized)
         self._places = {name: read.get(name, frozenset()) for name in query.streams}
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
-        self._stamps = {o.stream: o.stamp for o in accesses if o.stamp}
+        stamped = [(o.stream, o.stamp) for o in accesses if o.stamp is not None]
+        self._stamps = {name: stamp for name, stamp in stamped if stamp != SINCE}
+        self._from_start = [
+            o for o in with_inner(self.pipeline.operators) if isinstance(o, Detect | EventLeftJoin)
+        ]
         self.streams = tuple(dict.fromkeys([*query.streams, *(o.stream for o in accesses)]))
-        self.sorters = {name: run_input.sorter(name) for name in self.streams}
+        self.sorters = {
+            name: run_input.sorter(name, (name, SINCE) in stamped) for name in self.streams
+        }
         self.readings = {name: run_input.reading_of(name) for name in self.streams}
         """How each stream is read, and its cells without a value."""
         self.retained: list[Batch] = []
@@ -164,8 +182,9 @@ class Execution:
     def _clipped(self, rows: Operator) -> Clip:
         """Return the columns of the result and those that sort it, within the horizon."""
         start, end = self.input.start, self.input.end
+        since = (SINCE,) if self.events else ()
         return Clip(
-            projected_to(rows, (*self.columns, *self.decoder.sort_columns)),
+            projected_to(rows, (*self.columns, *self.decoder.sort_columns, *since)),
             None if start is None else start + self._lag,
             INFINITY if end is None else end + self._lag,
         )
@@ -422,8 +441,23 @@ class Execution:
         if self._clip.begin is None and self.first_stamp <= watermark:
             first = 0 if self.first_stamp == INFINITY else self.first_stamp
             self._clip.begin = first + self._lag
+        for operator in self._from_start:
+            if operator.begin is None:
+                operator.begin = self._start_of(operator, watermark)
         if self.reports is not None and self.reports.begin is None:
             self.reports.begin = self._clip.begin
+
+    def _start_of(self, operator: Detect | EventLeftJoin, watermark: int) -> int | None:
+        """Return the instant of solutions without an occurrence; None if it is not known yet.
+
+        They are decided at the first instant, of the horizon or of the input, and detected at the
+        start of the horizon.
+        """
+        begin = self.begin
+        if begin is None or isinstance(operator, Detect):
+            return begin
+        first = min(begin, self.first_stamp)
+        return first if first <= watermark else None
 
     def _stamped(self, name: str, batch: Batch) -> Batch:
         """Add the column of timestamps if the query reads them."""
@@ -449,13 +483,6 @@ def _values_below(rows: Operator) -> Aggregation | None:
             return None
         rows = below
     return rows if isinstance(rows, Aggregation) else None
-
-
-def result_columns(query: CompiledQuery) -> tuple[str, ...]:
-    """Return the columns of a query's result: its variables, a triple's places, or ASK's answer."""
-    if query.form == "select":
-        return query.variables
-    return (ANSWER,) if query.form == "ask" else TRIPLE
 
 
 def ranking_of(query: CompiledQuery) -> Ranking | None:

@@ -96,11 +96,12 @@ class RunInput:
         """The milliseconds by which items may be out of order."""
         return WHOLE_INPUT if isinstance(self.max_delay, str) else self.max_delay
 
-    def sorter(self, stream: str) -> Sorter:
-        """Return a new sorter of the items of a stream."""
+    def sorter(self, stream: str, events: bool = False) -> Sorter:
+        """Return a new sorter of the items of a stream, or of its events."""
+        name, strict = f"<{stream}>", self.strict
         if self.sorts_all:
-            return Sorter(f"<{stream}>", self.delay, self.strict, None, most=MAX_SORTED)
-        return Sorter(f"<{stream}>", self.delay, self.strict, self.max_jump)
+            return Sorter(name, self.delay, strict, None, events=events, most=MAX_SORTED)
+        return Sorter(name, self.delay, strict, self.max_jump, events=events)
 
     def reading_of(self, stream: str, stamps: StampReader | None = None) -> Reading:
         """Return how the timestamps of a stream are read: by a new reader, or by `stamps`."""

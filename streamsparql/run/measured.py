@@ -176,6 +176,8 @@ class Measurements:
     cut: Cutting | None = None
     graph_rejects: int = 0
     """Rejected triples of static graphs; on Spark, only of those that are sent to tasks."""
+    schema: str = ""
+    """The size of the schema for entailment; empty without entailment, and on Spark."""
 
     @property
     def rate(self) -> float:
@@ -299,6 +301,7 @@ class MeasuredRun:
             execution.pipeline.peak,
             None if first == INFINITY else (first, execution.last_stamp),
             graph_rejects=self.replay.graph_rejects,
+            schema=execution.catalog.schema,
         )
 
 

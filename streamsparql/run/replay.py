@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
+from streamsparql.algebra.event import returns_events
 from streamsparql.compiled import CompiledQuery
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY
@@ -161,4 +162,5 @@ def layout_of(
 ) -> Layout:
     """Return the layout of the rows of a run, for a sink."""
     times = decoder.time_names(reports)
-    return Layout(query.form, decoder.names, times, query.prefixes, timestamps)
+    events = not reports and returns_events(query.optimized)
+    return Layout(query.form, decoder.names, times, query.prefixes, timestamps, events=events)

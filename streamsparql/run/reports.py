@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from streamsparql.algebra.align import closes_periods
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError
+from streamsparql.physical.batch import TRIPLE
+from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.report import Clip, RelationToStream, Reports
 from streamsparql.run.time_arguments import period_argument
@@ -14,6 +16,13 @@ from streamsparql.sinks import SPARQL_FORMATS
 
 if TYPE_CHECKING:
     from streamsparql.run.time_arguments import Duration
+
+
+def result_columns(query: CompiledQuery) -> tuple[str, ...]:
+    """Return the columns of a query's result: its variables, a triple's places, or ASK's answer."""
+    if query.form == "select":
+        return query.variables
+    return (ANSWER,) if query.form == "ask" else TRIPLE
 
 
 class Reporting(NamedTuple):
@@ -60,11 +69,22 @@ def is_timeless(query: CompiledQuery, requested: Reporting | None, kind: str) ->
 
 
 def reports_of(
-    reporting: Reporting, rows: Operator, columns: tuple[str, ...], end: int = INFINITY
+    reporting: Reporting,
+    rows: Operator,
+    query: CompiledQuery,
+    events: bool,
+    end: int = INFINITY,
 ) -> Reports:
-    """Return the operator that emits reports of rows; `columns` are those of the result."""
+    """Return the operator that emits reports of the rows of a query, which may be events."""
     reports = Reports(
-        rows, reporting.kind, reporting.every, reporting.origin, reporting.closing, columns
+        rows,
+        reporting.kind,
+        reporting.every,
+        reporting.origin,
+        reporting.closing,
+        result_columns(query),
+        events=events,
+        distinct=events and query.form == "construct",
     )
     reports.end = rows.end if isinstance(rows, Clip) else end
     return reports

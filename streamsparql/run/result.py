@@ -18,6 +18,7 @@ from streamsparql.display.why_empty import WhyEmpty
 from streamsparql.errors import EngineError, StreamSparqlError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
+from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.report import TemporalCoalesce
@@ -25,7 +26,7 @@ from streamsparql.physical.state.heap import Heap
 from streamsparql.rdflib_terms import rdflib_result
 from streamsparql.run.causes import has_no_answer
 from streamsparql.run.decoder import RowDecoder
-from streamsparql.run.execution import Execution, result_columns
+from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput, graph_sources
 from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import (
@@ -35,6 +36,7 @@ from streamsparql.run.reports import (
     reporting,
     reports_of,
     requested_reports,
+    result_columns,
 )
 from streamsparql.run.rows import Report, Row
 from streamsparql.run.time_arguments import instant_argument
@@ -104,7 +106,8 @@ class Computation(ABC):
         """Return the rows of reports, computed from the rows."""
         rows = self.rows()
         end = INFINITY if self.input.end is None else self.input.end
-        reports = reports_of(wanted, Always(rows), result_columns(self.query), end)
+        events = SINCE in rows.columns
+        reports = reports_of(wanted, Always(rows), self.query, events, end)
         (reports.begin, reports.last), reports.clock = self.span(), INFINITY
         shown, _ = reports.step([rows], [INFINITY], True)
         return Reported(self.decoder, [shown], reports.done())
@@ -141,7 +144,7 @@ class Computation(ABC):
     def canonical(self) -> Batch:
         """Return all rows, in canonical form by the columns of the result."""
         rows = self.rows()
-        if self.decoder.ranking is None:
+        if self.decoder.ranking is None or SINCE in rows.columns:
             return rows.ordered()
         shown = rows.project(result_columns(self.query))
         merged, _ = TemporalCoalesce(Always(shown)).step([shown], [INFINITY], False)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from streamsparql.errors import escape_controls
+from streamsparql.overriding import override
 from streamsparql.physical.operator import INFINITY
 from streamsparql.rdflib_terms import term
 from streamsparql.values.python_values import aware_datetime, python_value
@@ -78,8 +79,24 @@ class Row(Mapping[str, Any]):
         cells = ", ".join(
             f"{name}={getattr(value, 'n3', value.__repr__)()}" for name, value in self.items()
         )
-        end = "…" if self.end == INFINITY else self.end
-        return escape_controls(f"Row({cells}{', ' if cells else ''}[{self.start}, {end}))")
+        return escape_controls(f"Row({cells}{', ' if cells else ''}{self._times()})")
+
+    def _times(self) -> str:
+        return f"[{self.start}, {'…' if self.end == INFINITY else self.end})"
+
+
+class Detection(Row):
+    """An event: it occurred from `start` to `end`, the instant at which it was detected.
+
+    >>> Detection({}, (), 3, 5)
+    Row([3, 5])
+    """
+
+    __slots__ = ()
+
+    @override
+    def _times(self) -> str:
+        return f"[{self.start}, {self.end}]"
 
 
 class SnapshotRow(dict[str, Any]):

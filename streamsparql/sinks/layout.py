@@ -18,7 +18,8 @@ class Layout:
     `timestamps` is `ms` (milliseconds since 1970), `iso` (xsd:dateTime, UTC) or `local` (the same
     in the time zone of this machine); by default `iso` in tables for readers and with native
     values, else `ms`. In CSV, `escape_formulas` keeps spreadsheets from running cells. `values` are
-    terms, or native: numbers, booleans, texts.
+    terms, or native: numbers, booleans, texts. The times
+    of `events` are their start and their end, in place of a validity.
     """
 
     form: str
@@ -27,6 +28,7 @@ class Layout:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     timestamps: str | None = None
     escape_formulas: bool = False
+    events: bool = False
     values: str = "terms"
 
     @property
@@ -47,13 +49,13 @@ class Layout:
     def source_times(self) -> tuple[str, ...]:
         """The names of the columns of times in tables that may be read as sources.
 
-        The timestamp of a triple is its start, or the instant of its report. Triples of native
-        values cannot be read as a source.
+        The timestamp of a triple is its start, or the instant of its report; an event has both.
+        Triples of native values cannot be read as a source.
 
         >>> Layout("construct", ("subject", "predicate", "object"), ("start", "end")).source_times
         ('timestamp', 'end')
         """
-        if self.triples and not self.native:
+        if self.triples and not self.native and not self.events:
             return ("timestamp", *self.times[1:])
         return self.times
 

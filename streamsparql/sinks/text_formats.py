@@ -188,11 +188,15 @@ def json_term(term: str) -> str:
 
 
 class NQuads(_Text):
-    """N-Quads whose fourth term is the start of the triple, or the instant of its report."""
+    """N-Quads whose fourth term is the start of the triple, or the instant of its report.
+
+    That of an event is its end, at which it is known.
+    """
 
     @override
     def _lines(self, batch: pa.RecordBatch) -> bytes:
         s, p, o = (column.cast(pa.string()) for column in self._terms(batch))
         kind = "integer" if self._style == "ms" else "dateTime"
-        stamps = pc.binary_join_element_wise('"', self._times(batch)[0], f'"^^<{XSD}{kind}> .', "")
+        times = self._times(batch)[int(self.layout.events)]
+        stamps = pc.binary_join_element_wise('"', times, f'"^^<{XSD}{kind}> .', "")
         return joined_bytes([s, p, o, stamps], " ", "\n")

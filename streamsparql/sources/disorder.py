@@ -39,13 +39,12 @@ import numpy as np
 from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import since_of
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import Heap
 from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected
 from streamsparql.text.numbers import lag
-
-SINCE = ".since"
-"""The column of releases of events: the start of each occurrence, in milliseconds."""
 
 WHOLE_INPUT = INFINITY // 2
 """The `max_delay` of a sorter that retains all items until the input ends."""
@@ -93,7 +92,7 @@ class Sorter:
         self.max_delay = max_delay
         self.strict = strict
         self.events = events
-        """Whether releases have the column `SINCE`."""
+        """Whether releases have the column SINCE, the starts of occurrences."""
         self.rejects: list[Reject] = []
         """Rejected and late items, in the order of the decisions on them."""
         self.late = 0
@@ -165,7 +164,7 @@ class Sorter:
         """
         batch = self._heap.release(until)
         released = batch.over(batch.start, batch.start + 1)
-        return released.with_columns({SINCE: batch.end}) if self.events else released
+        return released.with_columns({SINCE: since_of(batch.end)}) if self.events else released
 
     def pending(self, until: int) -> Batch:
         """Return the rows that `advance` and `release` would return, without removing them.

@@ -76,7 +76,7 @@ class _WatchedLowering(Lowering):
         mapping: CompiledMapping,
         report: FailureReport,
     ) -> None:
-        super().__init__(terms, run, catalog, None)
+        super().__init__(terms, run, catalog, None, ())
         self._report = report
         self._write = Writer(
             mapping.prefixes, lambda variable: f"?{variable.name.removesuffix(TEXT)}"

@@ -24,13 +24,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.partition import (
     common_jumps,
     element_windows,
     partition_keys,
+    refuse_events,
     stream_reaches,
     windows,
 )
+from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.errors import EngineError, UnsupportedFeature
 from streamsparql.limits import Limits
@@ -118,6 +121,7 @@ class SparkRun:
     ) -> None:
         from streamsparql.spark.statics import gather_statics
 
+        refuse_events(query.logical)
         check_limits(run_input.limits)
         self._spark, self.query, self.report = spark, query, report
         self.plan = query.optimized
@@ -126,7 +130,8 @@ class SparkRun:
         """The cells of mapped tables without a value, once the rejects were listed."""
         self.statics = gather_statics(spark, query, run_input)
         self.streams = [
-            survey_stream(spark, n, s, run_input, self.plan) for n, s in run_input.streams.items()
+            survey_stream(spark, name, source, run_input, self.plan, self.statics.schema)
+            for name, source in run_input.streams.items()
         ]
         self.histogram = TimeHistogram.merge([stream.histogram for stream in self.streams])
         self.task = self._task(run_input, ordered)
@@ -199,9 +204,9 @@ class SparkRun:
         at_changes = self.report is not None and self.report.every is None
         if self.query.form != "select" or at_changes or element_windows(self.plan):
             return ()
-        names = tuple(
-            v.name for v in partition_keys(self.plan) if self._key_columns(v.name) is not None
-        )
+        schema = self.statics.schema
+        keys = partition_keys(self.plan, *(() if schema is None else (schema.keys,)))
+        names = tuple(v.name for v in keys if self._key_columns(v.name) is not None)
         return () if names and self._reports_depend_on_other_parts(end) else names
 
     def _reports_depend_on_other_parts(self, end: int) -> bool:
@@ -226,14 +231,17 @@ class SparkRun:
             patterns = patterns_over(self.plan, stream.name)
             if patterns is None:
                 return None
-            columns = {
-                column
-                for pattern in patterns
-                for column, place in zip(TERMS, pattern, strict=True)
-                if getattr(place, "name", None) == key
-            }
+            columns: set[str] = set()
+            for pattern in patterns:
+                columns.update(self._columns_of(pattern, Variable(key)))
             columns_of_streams[stream.name] = tuple(sorted(columns))
         return columns_of_streams
+
+    def _columns_of(self, pattern: TriplePattern, key: Variable) -> tuple[str, ...]:
+        """Return the columns of items that a pattern can bind the key to."""
+        if self.statics.schema is not None:
+            return self.statics.schema.columns(pattern, key) or ()
+        return tuple(c for c, place in zip(TERMS, pattern, strict=True) if place == key)
 
     def _needs(self) -> tuple[dict[str, list[int]], dict[int, dict[ElementWindow, int]]]:
         """Return since when each part needs each stream, and the ranks of its first elements."""

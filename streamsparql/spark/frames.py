@@ -36,6 +36,8 @@ from streamsparql.spark.stream_inputs import FrameInput
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from streamsparql.spark.entailment import KnownSchema
+
 QUANTILES = 512
 ACCURACY = 5_000
 """The accuracy of Spark's `percentile_approx`."""
@@ -43,8 +45,12 @@ TERMS = ("subject", "predicate", "object")
 SEQUENCE = "sequence"
 
 
-def patterns_over(plan: Plan, stream: str) -> tuple[TriplePattern, ...] | None:
+def patterns_over(
+    plan: Plan, stream: str, schema: KnownSchema | None = None
+) -> tuple[TriplePattern, ...] | None:
     """Return the patterns that read a stream; None if anything else needs all its items.
+
+    With a schema, return the patterns of items that entail a match.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> [str(pattern.predicate) for pattern in patterns_over(streamed("?x p ?y"), "s")]
@@ -58,10 +64,16 @@ def patterns_over(plan: Plan, stream: str) -> tuple[TriplePattern, ...] | None:
             if any(isinstance(below, w.ElementWindow) for below in node.input.walk()):
                 return None
             patterns[node.pattern] = None
-    return tuple(patterns)
+    return tuple(patterns) if schema is None else schema.entailing(tuple(patterns))
 
 
-def survey_frame(name: str, frame: DataFrame, plan: Plan, run_input: RunInput) -> FrameInput:
+def survey_frame(
+    name: str,
+    frame: DataFrame,
+    plan: Plan,
+    run_input: RunInput,
+    schema: KnownSchema | None = None,
+) -> FrameInput:
     """Return a DataFrame as a stream; a job surveys the timestamps of its items.
 
     Its columns are those of any table (`streamsparql.sources.tables`), and optionally `sequence`,
@@ -94,7 +106,7 @@ def survey_frame(name: str, frame: DataFrame, plan: Plan, run_input: RunInput) -
     if strict and items.where(~timed).limit(1).count():
         raise SourceError(f"<{name}>: a row of the DataFrame has no valid timestamp")
     items = items.where(timed)
-    patterns = None if strict else patterns_over(plan, name)
+    patterns = None if strict else patterns_over(plan, name, schema)
     rows, least, most, sample, escaped = _survey(items, _constant_columns(patterns or ()))
     constants: tuple[str, ...] = ()
     if patterns and not escaped:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -74,26 +74,46 @@ class StaticChoice:
         return None if needed is None else _union(needed, *(_patterns(x, name) for x in every))
 
 
+class EntailingPatterns(Protocol):
+    """The schema for entailment: what else a reader of a pattern needs."""
+
+    @property
+    def statements(self) -> tuple[TriplePattern, ...]:
+        """The patterns of the statements of the schema."""
+
+    def entailing(self, patterns: Patterns) -> Patterns:
+        """Return patterns of all triples that entail a match of one of some patterns."""
+
+
 def choose_static_plans(
-    plan: Plan, large: Iterable[GraphName], named: Iterable[str] = ()
+    plan: Plan,
+    large: Iterable[GraphName],
+    named: Iterable[str] = (),
+    schema: EntailingPatterns | None = None,
 ) -> StaticChoice:
     """Choose the parts of a plan that Spark computes, where these graphs are large.
 
-    `named` are all graphs that GRAPH with a variable reads.
+    `named` are all graphs that GRAPH with a variable reads; `schema` is that for entailment.
 
     >>> from streamsparql.algebra.rules.sketch import sketch, streamed, triples
     >>> both = join.Join(streamed("?x p ?y"), join.Join(triples("?y q ?z"), triples("?z r ?v")))
     >>> [sketch(part) for part in choose_static_plans(both, [None]).plans]
     ['Join(?y q ?z, ?z r ?v)']
     """
-    return _Chooser(frozenset(large), tuple(named)).choose(plan)
+    return _Chooser(frozenset(large), tuple(named), schema).choose(plan)
 
 
 class _Chooser:
     """A walk over a plan that collects the choice."""
 
-    def __init__(self, large: frozenset[GraphName], named: Sequence[str]) -> None:
+    def __init__(
+        self,
+        large: frozenset[GraphName],
+        named: Sequence[str],
+        schema: EntailingPatterns | None,
+    ) -> None:
         self._large = large
+        self._schema = schema
         self._named = named
         self._choice = StaticChoice()
         self._groups: list[list[tuple[Plan, bool]]] = []
@@ -112,8 +132,9 @@ class _Chooser:
                         self._add_pattern(node, source)
                     continue
                 case path.Path():
+                    patterns = self._entailing(_link_patterns(node.path))
                     for name in self._large_in(node.input):
-                        self._need(name, _link_patterns(node.path), "a property path")
+                        self._need(name, patterns, "a property path")
                     continue
                 case graph.Describe():
                     for name in self._large_in(node.data):
@@ -140,8 +161,16 @@ class _Chooser:
             self._use(alone)
         else:
             reason = _VARIABLE if any(map(_reads_variable, source.walk())) else _MERGED
+            reason = reason if self._schema is None else _ENTAILED
             for name in self._large_in(source):
-                self._need(name, (node.pattern,), reason)
+                self._need(name, self._entailing((node.pattern,)), reason)
+
+    def _entailing(self, patterns: Patterns) -> Patterns:
+        """Return the patterns of triples that entail a match, statements of the schema included."""
+        if self._schema is None:
+            return patterns
+        entailing = self._schema.entailing(patterns)
+        return None if entailing is None else _union(entailing, self._schema.statements)
 
     def _need(self, name: GraphName, patterns: Patterns, reason: str) -> None:
         known = self._choice.needs.get(name, ())
@@ -153,7 +182,7 @@ class _Chooser:
         names: dict[GraphName, None] = {}
         for node in plan.walk():
             if isinstance(node, access.AccessGraph):
-                names.update(dict.fromkeys(_names(node, self._named)))
+                names.update(dict.fromkeys(graph_names(node, self._named)))
         return [name for name in names if name in self._large]
 
     # -- partners
@@ -194,6 +223,7 @@ class _Chooser:
 
 _SINGLE = "single patterns"
 _VARIABLE = "GRAPH with a variable"
+_ENTAILED = "patterns over entailed triples"
 _MERGED = "patterns over the merged set of streams and graphs"
 
 
@@ -213,7 +243,7 @@ def _over(node: TriplePatternMatching, source: Plan) -> TriplePatternMatching:
     return TriplePatternMatching(node.pattern, source, node.stamps)
 
 
-def _names(node: access.AccessGraph, named: Iterable[str]) -> Iterator[GraphName]:
+def graph_names(node: access.AccessGraph, named: Iterable[str]) -> Iterator[GraphName]:
     """Yield the graphs that a node reads; for a variable, all of `named`."""
     for name in node.graphs:
         if isinstance(name, IRI):
@@ -231,7 +261,7 @@ def _patterns(plan: Plan, name: GraphName) -> Patterns:
         for node in plan.walk()
         if isinstance(node, TriplePatternMatching)
         and any(
-            name in _names(source, ())
+            name in graph_names(source, ())
             for source in _sources(node.input)
             if isinstance(source, access.AccessGraph)
         )
@@ -402,7 +432,7 @@ class StaticJoins:
     def _matching(self, plan: TriplePatternMatching) -> SolutionFrame:
         """Return the matches of a pattern: a graph is a set, and so are its matches."""
         assert isinstance(plan.input, access.AccessGraph)
-        names = dict.fromkeys(_names(plan.input, ()))
+        names = dict.fromkeys(graph_names(plan.input, ()))
         frames = [self._graphs[name] for name in names if name in self._graphs]
         frames = frames or [self._spark.createDataFrame([], "s string, p string, o string")]
         triples = reduce(lambda frame, other: frame.unionAll(other), frames)
@@ -535,5 +565,5 @@ def count_reads(plans: Iterable[Plan]) -> Counter[GraphName]:
     for plan in plans:
         for node in plan.walk():
             if isinstance(node, access.AccessGraph):
-                reads.update(_names(node, ()))
+                reads.update(graph_names(node, ()))
     return reads

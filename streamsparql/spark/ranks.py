@@ -38,13 +38,24 @@ def counting_edges(histogram: TimeHistogram) -> IntArray:
 
 
 class ElementCounter:
-    """A counter of the elements of a stream's windows, by pieces of time."""
+    """A counter of the elements of a stream's windows, by pieces of time.
 
-    def __init__(self, plan: Plan, stream: str, edges: IntArray) -> None:
+    With entailment the static graphs, a catalog and its dictionary, select the elements that count.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        stream: str,
+        edges: IntArray,
+        terms: TermDictionary | None = None,
+        catalog: Catalog | None = None,
+    ) -> None:
         self._stream, self._edges = stream, edges
-        self.terms = TermDictionary()
+        self.terms = TermDictionary() if terms is None else terms
         self._windows = element_windows_over(plan, stream)
-        below = (lower(x.input, self.terms, Run(), Catalog()).plain for _, x in self._windows)
+        graphs = catalog or Catalog()
+        below = (lower(x.input, self.terms, Run(), graphs).plain for _, x in self._windows)
         self._pipelines = [Pipeline(operator, self.terms) for operator in below]
         self._counts = np.zeros((len(self._windows), len(edges) + 1), np.int64)
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamsparql.algebra.partition import refuse_events
 from streamsparql.compiled import CompiledQuery
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.run.decoder import RowDecoder
-from streamsparql.run.execution import result_columns
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput
 from streamsparql.run.notes import DataNotes
+from streamsparql.run.reports import result_columns
 from streamsparql.run.result import Computation, Result, raise_again
 from streamsparql.sources.chunk import Accounting, Reject
 from streamsparql.sources.failed_cells import CellLog
@@ -44,6 +45,7 @@ class SparkComputation(Computation):
         spark: SparkSession | None,
         slabs: int | None,
     ) -> None:
+        refuse_events(query.logical)
         check_limits(run_input.limits)
         decoder = RowDecoder(query.form, query.variables, TermDictionary(), query.ranking)
         super().__init__(query, run_input, decoder)

@@ -33,6 +33,7 @@ from streamsparql.sources import read_graph
 from streamsparql.sources.chunk import Reject
 from streamsparql.sources.folders import distinct_files
 from streamsparql.sources.paths import is_compressed
+from streamsparql.spark.entailment import KnownSchema, read_schema
 from streamsparql.spark.failures import raising_task_errors
 from streamsparql.spark.file_slices import (
     Split,
@@ -92,6 +93,8 @@ class Statics:
     """The rejects of the graphs that the driver read."""
     large: tuple[GraphSource, ...] = ()
     """The graphs that the driver did not read."""
+    schema: KnownSchema | None = None
+    """The schema for entailment."""
 
     def rejects(self, spark: SparkSession) -> list[Reject]:
         """Return the rejects of all graphs, for which the large ones are read once more."""
@@ -123,14 +126,19 @@ def gather_statics(spark: SparkSession, query: CompiledQuery, run_input: RunInpu
         tables = {name: source.table for name, source in sources.items() if name not in large}
         reasons = [f"{sources[n].summary}: it is sent to the tasks" for n in tables]
         results: tuple[pa.Table, ...] = ()
+        schema = read_schema(spark, query.optimized, sources)
+        if schema is not None:
+            reasons.append(f"entailment: {schema.size}, read before the data that it selects")
         if large:
-            choice = choose_static_plans(query.optimized, large, named)
+            choice = choose_static_plans(query.optimized, large, named, schema)
             sent, results = _compute(spark, run_input, sources, choice)
             tables.update({name: sent.get(name, _no_triples()) for name in large})
             reasons += _reasons(choice, sources, large, sent, results)
     graphs = {name: tables[name] for name in named}
     others = tuple(source for source in sources.values() if source.table is None)
-    return Statics(tables.get(None), graphs, results, tuple(reasons), tuple(rejects), others)
+    return Statics(
+        tables.get(None), graphs, results, tuple(reasons), tuple(rejects), others, schema
+    )
 
 
 def _is_large(source: GraphSource) -> bool:

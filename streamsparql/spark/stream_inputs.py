@@ -54,6 +54,8 @@ from streamsparql.spark.file_slices import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamsparql.spark.entailment import KnownSchema
+
 SAMPLE = 1_000
 """The number of timestamps of a split in the sample."""
 SURVEY_SCHEMA = "split int, least long, seen long, rows long, sample binary"
@@ -154,13 +156,21 @@ def _count(number: int, noun: str) -> str:
 
 
 def survey_stream(
-    spark: SparkSession, name: str, source: Any, run_input: RunInput, plan: Plan
+    spark: SparkSession,
+    name: str,
+    source: Any,
+    run_input: RunInput,
+    plan: Plan,
+    schema: KnownSchema | None = None,
 ) -> StreamInput:
-    """Return a source as a stream, with the distribution of its items; `plan` reads the stream."""
+    """Return a source as a stream, with the distribution of its items; `plan` reads the stream.
+
+    `schema` is that for entailment.
+    """
     if is_frame(source):
         from streamsparql.spark.frames import survey_frame
 
-        return survey_frame(name, source, plan, run_input)
+        return survey_frame(name, source, plan, run_input, schema)
     mapped = source if isinstance(source, Mapped) else None
     if _is_files(source):
         table = source if mapped is None else mapped.source

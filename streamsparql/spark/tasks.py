@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamsparql.algebra.entailment import reads_entailed
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.run.execution import SLAB_CHUNK
 from streamsparql.run.input import RunInput
@@ -253,7 +254,11 @@ def count_elements(
     task: Task, stream: str, edges: Any, items: Any, batches: Any
 ) -> Iterator[pa.RecordBatch]:
     """Count the elements of a stream's windows, by pieces of time: rows of `COUNT_SCHEMA`."""
-    counting = ElementCounter(task.query.optimized, stream, edges)
+    graphs: tuple[Any, ...] = ()
+    if reads_entailed(task.query.optimized):
+        run = slab.shared_execution(task)
+        graphs = run.terms, run.catalog
+    counting = ElementCounter(task.query.optimized, stream, edges, *graphs)
     for table in items(batches):
         counting.add(without_dictionaries(table))
     yield from counting.rows()

@@ -131,7 +131,7 @@ def test_paper_query_5_counts_and_sums():
 
 
 def test_rules_that_do_not_terminate_raise_an_error(monkeypatch):
-    monkeypatch.setattr("streamsparql.algebra.event.MAX_CLOSURE_ROUNDS", 40)
+    monkeypatch.setattr("streamsparql.algebra.closure.MAX_CLOSURE_ROUNDS", 40)
     text = "CONSTRUCT { ?y <next> _:new } { ?x <next> ?y }"
     with pytest.raises(EngineError, match="do not terminate at the instant 1"):
         detected(text, events(("a next b", 1)))

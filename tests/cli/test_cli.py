@@ -109,6 +109,17 @@ def test_options_reach_the_compiler():
     assert "origin 7" in shown
 
 
+def test_entailment_is_an_option_of_each_command_that_compiles():
+    shown = run("explain", "-", "--entailment", "rdfs", text=GOOD).stdout
+    assert "entailment  RDFS" in shown
+    assert "Entailed  RDFS" in shown
+    physical = run("explain", "-", "--entailment", "rdfs", "--stage", "physical", text=GOOD).stdout
+    assert "EntailedMatching" in physical
+    assert run("check", "-", "--entailment", "rdfs", text=GOOD).returncode == 0
+    done = run("explain", "-", "--entailment", "owl", text=GOOD)
+    assert (done.returncode, "invalid choice: 'owl'" in done.stderr) == (2, True)
+
+
 def test_usage_errors_exit_with_status_2():
     for arguments in ([], ["explain"], ["explain", "-", "--format", "png"], ["fly", "-"]):
         done = run(*arguments)

@@ -543,3 +543,48 @@ def test_an_interrupt_ends_spark_quietly(folder, seconds):
             process.kill()
         errors = process.stderr.read()  # to its end, when Java has exited as well
         assert (status, errors) == (130, "")
+
+
+# -- entailment ------------------------------------------------------------------------------------
+
+
+def test_entailment_needs_a_schema(folder):
+    rdfs = "http://www.w3.org/2000/01/rdf-schema#"
+    (folder / "kinds.ttl").write_text(
+        f"<http://example.org/speed> <{rdfs}domain> <http://example.org/Turbine> ."
+    )
+    (folder / "kind.rq").write_text(
+        f"PREFIX : <http://example.org/> SELECT ?t {FROM} WHERE {{ ?t a :Turbine }}"
+    )
+    kind = ("kind.rq", "--stream", "wind.nq", "--entailment", "rdfs")
+    lines = output_lines(folder, *kind, "--graph", "kinds.ttl")
+    assert [line.split()[-1] for line in lines] == ["?t", ":a", ":a", ":b"]
+    done = run(folder, *kind)
+    assert done.stdout.split() == ["start", "end", "?t"]
+    warning = "warning: the static graphs have no schema, so nothing is entailed [no-schema]\nhint:"
+    assert warning in done.stderr
+    assert "warning" not in run(folder, *kind, "--quiet").stderr
+    plain = run(folder, *kind[:3], "--graph", "kinds.ttl")
+    assert "warning" not in plain.stderr
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+
+def test_rules_are_read_from_files(folder):
+    (folder / "rules.rq").write_text(
+        "PREFIX : <http://example.org/> CONSTRUCT { ?t :seen ?v } { ?t :speed ?v }\n"
+        "CONSTRUCT { ?t :again ?v } { { ?t :seen ?u } SEQ { ?t :seen ?v } }"
+    )
+    (folder / "again.rq").write_text("SELECT ?t { ?t <http://example.org/again> ?v }")
+    (folder / "items.nq").write_text(
+        "".join(
+            f'<http://example.org/a> <http://example.org/speed> "{v}" <urn:x/{v}> .\n'
+            for v in (1, 2)
+        )
+    )
+    again = ("again.rq", "--stream", "items.nq", "--rules")
+    lines = output_lines(folder, *again, "rules.rq")
+    assert [line.split()[-1] for line in lines[1:]] == ["<http://example.org/a>"]
+    done = run(folder, *again, "missing.rq")
+    assert (done.returncode, done.stderr.count("missing.rq")) == (1, 1)

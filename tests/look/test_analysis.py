@@ -271,7 +271,9 @@ def test_json_has_the_measurements_as_fields() -> None:
     document = json.loads(measured().explain("json"))
     assert list(document) == ["format", "query", "analysis", "physical"]
     analysis = document["analysis"]
-    assert list(analysis) == "engine items graph_rejects rows seconds rate state terms span".split()
+    assert list(analysis) == [
+        *"engine items graph_rejects rows seconds rate state terms schema span".split()
+    ]
     assert analysis["items"] == Accounting(read=7, accepted=7, unmatched=1)._asdict()
     assert list(analysis["seconds"]) == "total preparing reading computing writing".split()
     assert (analysis["engine"], analysis["rows"], analysis["span"]) == ("embedded", 3, [1, 7])

@@ -47,6 +47,22 @@ def match(pattern: str) -> Draft:
     return source().match(pattern)
 
 
+def test_a_plan_with_entailment_is_that_of_the_query() -> None:
+    text = f"SELECT ?x {STREAM}{{ ?x a :C }}"
+    query = streamsparql.compile(HEAD + text, entailment="rdfs")
+    window = access(":s", P).window("RANGE 10 S SLIDE 5 S").entailed()
+    draft = window.merge(graph().entailed().distinct()).match("?x a :C").project("?x")
+    assert draft.plan == query.logical
+    assert draft.query().entailment == "rdfs"
+    assert draft.query().logical == query.logical
+    of_other = access(":s", P).entailed(graph("urn:schema")).match("?x a :C")
+    assert "schema: AccessGraph  <urn:schema>" in str(of_other)
+    with pytest.raises(QueryError, match="a schema must be static graphs, not AccessStream"):
+        access(":s", P).entailed(access(":t", P))
+    with pytest.raises(QueryError, match="expected triples here"):
+        match("?x :p ?y").entailed()
+
+
 HAND: dict[str, Callable[[], Draft]] = {
     f"SELECT ?x {STREAM}{{ ?x :p ?y }}": lambda: match("?x :p ?y").project("?x"),
     f"SELECT * {STREAM}{{ ?x :p ?y . ?y :q ?z }}": lambda: match("?x :p ?y . ?y :q ?z").project(),

@@ -485,3 +485,23 @@ def test_difference_in_order_is_reported() -> None:
     page = result._repr_html_()
     assert "the same rows, in another order" in page
     assert page.count("class=differs") >= 2
+
+
+# -- entailment ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pattern", ["?x a :C", "?x :p ?y", "?x a ?c . ?x :q ?y"])
+@pytest.mark.parametrize("window", ["WINDOW RANGE 10 MS FIXED", "[RANGE 10ms STEP 5ms]"])
+def test_data_for_plans_with_entailment_entails_matches(pattern: str, window: str) -> None:
+    text = f"PREFIX : <http://e/> SELECT * FROM STREAM :s {window} {{ {pattern} }}"
+    plain, entailed = (streamsparql.compile(text, entailment=one) for one in (None, "rdfs"))
+    assert not plain.logical.equivalent(entailed.logical)
+    assert entailed.logical.equivalent(entailed.optimized, trials=60)
+
+
+def test_a_static_graph_that_entails_a_triple_twice_is_distinguished() -> None:
+    one, other = (
+        source.match("?x a :C", {"": "http://e/"}).project()
+        for source in (graph().entailed(), graph().entailed().distinct())
+    )
+    assert not one.equivalent(other)

@@ -20,6 +20,7 @@ from streamsparql import cli
 from streamsparql.algebra import (
     access,
     align,
+    entailment,
     event,
     filter,
     graph,
@@ -31,6 +32,7 @@ from streamsparql.algebra import (
 )
 from streamsparql.algebra import expressions as e
 from streamsparql.algebra import window as w
+from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.node import Node
 from streamsparql.algebra.plan import Plan
@@ -234,6 +236,11 @@ OPERATORS: list[list[Plan]] = [
     [STREAM, access.AccessStream(Q), access.AccessStream(P, stamped=True)],
     [DATA, access.AccessGraph((P,)), access.AccessGraph((X,)), access.AccessGraph((P, Q))],
     [access.Merge((STREAM, DATA)), access.Merge((DATA, STREAM))],
+    [entailment.Entailed(STREAM, DATA), entailment.Entailed(DATA, DATA)],
+    [
+        entailment.Entailing(ROWS.pattern, STREAM, DATA),
+        entailment.Entailing(OTHER.pattern, STREAM, DATA),
+    ],
     [
         w.SlidingDeltaWindow(STREAM, 10, 5),
         w.SlidingDeltaWindow(STREAM, 20, 5),
@@ -334,6 +341,8 @@ OPERATORS: list[list[Plan]] = [
     [event.EqJoin(ROWS, OTHER)],
     [event.SeqRightJoin(ROWS, OTHER), event.SeqRightJoin(ROWS, OTHER, TEST)],
     [event.EqLeftJoin(ROWS, OTHER), event.EqLeftJoin(ROWS, OTHER, TEST)],
+    [event.NeverBefore(ROWS, OTHER), event.NeverBefore(ROWS, OTHER, TEST)],
+    [event.SeqWithout(ROWS, OTHER, ROWS), event.SeqWithout(ROWS, OTHER, OTHER)],
     [event.Detect(ROWS)],
     [
         align.Align(ROWS, 5),
@@ -343,9 +352,9 @@ OPERATORS: list[list[Plan]] = [
         align.Align(ROWS, 5, 0, False, True),
     ],
     [
-        event.Closure(P, (graph.Construct((), ROWS),), ROWS),
-        event.Closure(Q, (graph.Construct((), ROWS),), ROWS),
-        event.Closure(P, (graph.Construct((), ROWS),) * 2, ROWS),
+        Closure(P, (graph.Construct((), ROWS),), ROWS),
+        Closure(Q, (graph.Construct((), ROWS),), ROWS),
+        Closure(P, (graph.Construct((), ROWS),) * 2, ROWS),
     ],
 ]
 
@@ -407,6 +416,7 @@ def test_json_has_the_facts_about_the_query() -> None:
     assert document["query"] == {
         "text": LISTING_1_1,
         "dialect": "streaming",
+        "entailment": None,
         "form": "select",
         "variables": ["x", "y", "z"],
         "streams": ["http://iec.org/61400-25/root/td.rdf"],

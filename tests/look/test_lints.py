@@ -25,6 +25,10 @@ def warnings(text: str, **options: str) -> list[tuple[str, str]]:
 
 
 W = "FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S "
+SHORT, MONTH = (
+    f"FILTER(getDURATION() < '{d}'^^<http://www.w3.org/2001/XMLSchema#duration>"
+    for d in ("PT5M", "P1M")
+)
 DOUBTFUL = [
     ("SELECT ?x ?z { ?x <p> 1 . ?z <q> 2 }", ("cartesian-product", "?z <q> 2")),
     ("SELECT ?x ?z { ?x <p> 1 OPTIONAL { ?z <q> 2 } }", ("cartesian-product", "?z <q> 2")),
@@ -54,7 +58,14 @@ DOUBTFUL = [
     ),
     ("SELECT ?x FROM STREAM <s> { GRAPH <g> { ?x <p> ?y } }", ("unused-stream", "STREAM <s>")),
     ("SELECT ?x { STREAM <s> [ALL] { ?x <p> ?y } }", ("unbounded-state", "STREAM <s> [ALL] { ?x <p> ?y }")),
-    ("SELECT ?x { { ?x <p> ?y } SEQ { ?x <p> ?z } }", ("unbounded-state", "{ { ?x <p> ?y } SEQ { ?x <p> ?z } }")),
+    ("SELECT ?x { { ?x <p> ?y } SEQ { ?x <p> ?z } }", ("unbounded-state", "{ ?x <p> ?y } SEQ { ?x <p> ?z }")),
+    # a bound on the whole does not apply to an optional side, which decides what passes
+    (f"SELECT ?x {{ {{ {{ ?x <p> 1 }} SEQ {{ ?x <p> 2 }} }} OPTIONALSEQ {{ ?x <p> ?z }} {SHORT}) }}", ("unbounded-state", "{ ?x <p> 1 } SEQ { ?x <p> 2 }")),
+    ("SELECT ?x { ?x <p> ?y . ?x <q> ?z { ?x <r> 1 } EQUALS { ?x <s> 2 } }", ("unbounded-state", "{ ?x <p> ?y . ?x <q> ?z { ?x <r> 1 } EQUALS { ?x <s> 2 } }")),
+    ("SELECT ?x { { ?x <p> ?y } EQUALS { ?x <q> 1 } OPTIONAL { ?x <p> 3 } }", ("unbounded-state", "OPTIONAL { ?x <p> 3 }")),
+    (f"SELECT ?x {{ {{ ?x <p> ?y }} SEQ {{ ?x <p> ?z }} {MONTH}) }}", ("unbounded-state", "{ ?x <p> ?y } SEQ { ?x <p> ?z }")),
+    (f"SELECT ?x {{ {{ ?x <p> ?y }} SEQ {{ ?x <p> ?z }} {MONTH} && ?y < ?z) }}", ("months-in-bound", f"{MONTH} && ?y < ?z)")),
+    (f"SELECT ?x {{ {{ ?x <p> ?y {MONTH}) }} OPTIONALSEQ {{ ?x <p> ?z }} }}", ("months-in-bound", f"{{ ?x <p> ?y {MONTH}) }} OPTIONALSEQ {{ ?x <p> ?z }}")),
     (
         "SELECT ?x FROM NAMED WINDOW <w> ON <s> [RANGE 2 STEP 5] { WINDOW <w> { ?x <p> ?y } }",
         ("missed-elements", "NAMED WINDOW <w> ON <s> [RANGE 2 STEP 5]"),
@@ -99,6 +110,9 @@ FINE = [
     "SELECT ?x (COUNT(*) AS ?n) { ?x <p> ?y } GROUP BY ?x HAVING(?n > 2) ORDER BY ?n",
     f"SELECT ?x {W} {{ ?x <p> ?y . ?y <q> ?z }}",
     "SELECT ?x { { ?x <p> ?y } SEQ { ?x <p> ?z } FILTER(?y < ?z && getDURATION() < 'PT5M'^^<http://www.w3.org/2001/XMLSchema#duration>) }",
+    f"SELECT ?x {{ {{ ?x <p> ?y }} OPTIONALSEQ {{ ?x <p> 1 }} {SHORT}) }}",
+    f"SELECT ?x {{ {{ ?x <p> ?y {SHORT}) }} OPTIONALSEQ {{ ?x <p> 1 }} }}",
+    "SELECT ?x FROM NAMED <g> { { ?x <p> ?y } EQUALS { ?x <q> ?z } GRAPH <g> { ?x <r> 1 . ?x <s> 2 } }",
     "SELECT ?x { ?x <p> ?y FILTER(NOW() > ?y) }",  # no stream
     "CONSTRUCT { ?x <p> ?speed } { BIND(IRI(?id) AS ?x) FILTER(?t) }",  # a mapping: columns bind
     "SELECT ?x (BNODE() AS ?b) { ?x <p> ?y }",

@@ -306,3 +306,16 @@ def test_the_extension_does_not_import_ipython() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_entailment_is_an_option_of_the_magics(shell: Notebook) -> None:
+    rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+    shell["kinds"] = [("<D>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<C>")]
+    shell["typed"] = [("<a>", f"<{rdf}>", "<D>", 2)]
+    text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?x a <C> }"
+    assert not shell.run(
+        f"%%streamsparql kind --streams typed --graph kinds --entailment rdfs\n{text}"
+    ).error
+    assert [str(row["x"]) for row in shell["kind_result"]] == ["a"]
+    assert shell["kind"].entailment == "rdfs"
+    assert "Entailed" in shell.run("%explain kind --stage logical --format text").text

@@ -21,8 +21,9 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.families import FAMILIES, of_family
+from support.families import FAMILIES, Writer, of_family
 from support.histories import dense_history
+from support.schemas import entailing_history
 
 import streamsparql
 from streamsparql.errors import EngineError, SourceError
@@ -276,6 +277,18 @@ def test_operators_agree_with_the_definitions(family: str) -> None:
         assert not total, "states are empty when the streams have ended"
 
     agrees()
+
+
+@settings(max_examples=12)
+@given(st.sampled_from(["windows", "joins", "sets", "paths", "graphs"]), st.integers(0, 2**32))
+def test_operators_over_entailed_triples_agree_with_the_definitions(family: str, seed: int) -> None:
+    query = streamsparql.compile(
+        PREFIX + Writer(Random(seed)).fill(FAMILIES[family][seed % 3]), entailment="rdfs"
+    )
+    trace = query.trace(*entailing_history(seed).of(query, False))
+    assert trace.check() == []
+    for t in trace.instants[:2]:
+        assert trace.logical(t) is not None
 
 
 def test_check_reports_operators_that_disagree() -> None:

@@ -32,12 +32,13 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, XSD
-from streamsparql.errors import EngineError, UnsupportedFeature
+from streamsparql.errors import EngineError
 from streamsparql.physical import hidden
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.lowering import lower_operators
-from streamsparql.physical.lowering.lower import EVENTS, Catalog, lower
+from streamsparql.physical.lowering.lower import Catalog, lower
+from streamsparql.physical.lowering.lower_events import LOWER_EVENTS
 from streamsparql.physical.lowering.lower_exists import stands_alone
 from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
 from streamsparql.physical.operator import Operator
@@ -69,13 +70,13 @@ LEAVES = {
     align.Align,
     *concrete_classes(w.Window),
 }
-REFUSED = {*EVENTS, event.Detect}
+ABOVE = {*LOWER_ABOVE, *LOWER_EVENTS}
 
 
-def test_each_node_is_lowered_or_refused() -> None:
-    assert set(LOWER) | set(LOWER_ABOVE) | (LEAVES - BASES) | REFUSED == NODES
-    assert not (set(LOWER) | set(LOWER_ABOVE)) & (LEAVES | REFUSED)
-    assert not set(LOWER) & set(LOWER_ABOVE)
+def test_each_node_is_lowered() -> None:
+    assert set(LOWER) | ABOVE | (LEAVES - BASES) == NODES
+    assert not (set(LOWER) | ABOVE) & LEAVES
+    assert not set(LOWER) & ABOVE
 
 
 def test_each_node_is_declared_by_an_operator() -> None:
@@ -90,31 +91,8 @@ def test_each_node_is_declared_by_an_operator() -> None:
         graph.Graph,
         graph.Describe,
     }
-    assert declared >= NODES - REFUSED - composed - {graph.Ask}
+    assert declared >= NODES - composed - {graph.Ask}
     assert declared <= NODES
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("SELECT ?s { { ?s ?p ?o } SEQ { ?s ?q ?z } }", "run SEQ of"),
-        ("SELECT ?s { { ?s ?p ?o } SEQ { ?s ?q ?z } EQUALS { ?s ?r ?z } }", "run SEQ, EQUALS of"),
-        ("SELECT ?s { { ?s ?p ?o } OPTIONALSEQ { ?s ?q ?z } }", "run OPTIONALSEQ of"),
-        ("SELECT ?s { { ?s ?p ?o } EQUALSOPTIONAL { ?s ?q ?z } }", "run EQUALSOPTIONAL of"),
-        ("SELECT ?s { ?s ?p ?o }", "run the event patterns of"),
-    ],
-)
-def test_event_patterns_are_refused_by_the_name_of_their_operator(text: str, words: str) -> None:
-    query = streamsparql.compile(text, dialect="epsparql")
-    with pytest.raises(UnsupportedFeature, match=words) as refused:
-        lower(query.logical, TermDictionary(), Run(), Catalog())
-    assert "query.logical.at" in str(refused.value)
-
-
-def test_construct_rules_are_refused() -> None:
-    closure = event.Closure(IRI("s"), (), matching("?x p ?y", stream()))
-    with pytest.raises(UnsupportedFeature, match="CONSTRUCT rules"):
-        lower(event.Detect(closure), TermDictionary(), Run(), Catalog())
 
 
 # -- Shared and precomputed operators

@@ -12,11 +12,14 @@ from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.engine import Data
+from support.events import PREFIX as EVENTS_PREFIX
+from support.events import SOURCES, EventWriter, random_events
 from support.families import FAMILIES, of_family
 from support.generate import DIALECTS, EVERYTHING, PREFIX, queries
 from support.histories import dense, short_histories
@@ -29,8 +32,12 @@ from streamsparql.algebra.terms import IRI
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import since_of
 from streamsparql.physical.lowering.lower import Catalog, lower
 from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.event import EventLeftJoin
+from streamsparql.physical.operators.event_sets import Detect
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.pipeline import Pipeline
 from streamsparql.physical.state.parts import Tables
@@ -83,7 +90,12 @@ class OpenQuery:
         self.clip = Clip(rows, None, INFINITY)
         self.reports = None
         if way.report is not None:
-            self.reports = Reports(self.clip, way.report, way.every)  # type: ignore[arg-type]
+            self.reports = Reports(
+                self.clip,
+                way.report,
+                way.every,
+                events=SINCE in rows.names,  # type: ignore[arg-type]
+            )
         self.pipeline = Pipeline(self.reports or TemporalCoalesce(self.clip, way.eager), terms)
 
     def _static(self, triples: object, scope: str) -> Batch:
@@ -102,6 +114,9 @@ class OpenQuery:
         first = min((t for _, t in self._items()), default=0)
         if self.clip.begin is None and watermark >= first:
             self.clip.begin = first
+            for operator in self.pipeline.operators:
+                if isinstance(operator, Detect | EventLeftJoin):
+                    operator.begin = first
         if self.reports is not None:
             self.reports.begin = self.clip.begin
             self.reports.clock = watermark
@@ -120,11 +135,14 @@ class OpenQuery:
 
     def _stamped(self, name: str, items: list) -> Batch:
         batch = self._batch([triple for triple, _ in items], name)
+        lengths = [sum(map(ord, "".join(triple))) * t % 4 for triple, t in items]
         for at, (_, t) in enumerate(items):
             batch.start[at], batch.end[at] = t, t + 1
         for operator in self.pipeline.operators:
             if isinstance(operator, StreamAccess) and operator.stream == name and operator.stamp:
                 stamps = self.terms.of_integers(batch.start)
+                if operator.stamp == SINCE:
+                    stamps = since_of(np.maximum(batch.start - np.array(lengths, np.int64), 0))
                 batch = batch.with_columns({operator.stamp: stamps})
         return batch
 
@@ -157,8 +175,8 @@ def steps(data: Data, seed: int) -> Iterator[tuple[dict[str, list], int, bool]]:
     yield {}, INFINITY, False
 
 
-def check(text: str, data: Data, way: Way) -> None:
-    query = streamsparql.compile(text, optimize=way.optimize)
+def check(text: str, data: Data, way: Way, dialect: str = "auto") -> None:
+    query = streamsparql.compile(text, dialect, optimize=way.optimize)
     data = data.of(query)
     kind = Full if way.recycle else TermDictionary
     undisturbed, interrupted = (OpenQuery(query, data, way, kind()) for _ in range(2))
@@ -194,6 +212,38 @@ def test_a_restored_run_of_any_query_equals_an_undisturbed_one(dialect: str) -> 
     @given(queries(replace(EVERYTHING, dialect=dialect)), short_histories(), ways)
     def test(text: str, data: Data, way: Way) -> None:
         check(text, data, way)
+
+    test()
+
+
+def check_events(random: Random, way: Way) -> None:
+    writer = EventWriter(random)
+    pattern = writer.absence() if writer.chance(40) else writer.where(2)
+    text = writer.query() if writer.chance(40) else f"SELECT * {SOURCES}{pattern}"
+    events = random_events(random)
+    streams = {
+        name: [(tuple(f"<{word}>" for word in text.split()), end) for text, _, end in items]
+        for name, items in events.streams.items()
+    }
+    static = [tuple(f"<{word}>" for word in text.split()) for text in events.static]
+    check(EVENTS_PREFIX + text, Data(streams, static, {}), way, "epsparql")
+
+
+def test_a_restored_run_over_events_equals_an_undisturbed_one() -> None:
+    @settings(max_examples=60)
+    @given(st.integers(0, 2**32).map(Random), ways)
+    def test(random: Random, way: Way) -> None:
+        check_events(random, way)
+
+    test()
+
+
+@pytest.mark.long
+def test_many_restored_runs_over_events_equal_undisturbed_ones() -> None:
+    @settings(max_examples=5_000)
+    @given(st.integers(0, 2**32).map(Random), ways)
+    def test(random: Random, way: Way) -> None:
+        check_events(random, way)
 
     test()
 

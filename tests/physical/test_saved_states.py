@@ -22,25 +22,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.restored import Observation, observe, restored_dictionary, through_ipc, undeclared
+from support.schemas import triples_of
 from support.steps import Case, DrivenInput, Row, cases, rows_over, steps_of_case
 
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.entailment import DOMAIN, SUBCLASS, SUBPROPERTY, TYPE
+from streamsparql.algebra.expressions import OCCURRENCE, And, Constant
 from streamsparql.algebra.expressions import Call as Function
-from streamsparql.algebra.expressions import Constant
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.shape import UNIT
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.streams import INFINITY
-from streamsparql.algebra.terms import XSD, integer
+from streamsparql.algebra.terms import IRI, XSD, Literal, integer
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.entailment.schema import Schema
 from streamsparql.physical.expressions.compiler import CompiledExpression, compile_expression
+from streamsparql.physical.expressions.occurrence import EventCondition, EventExpression
 from streamsparql.physical.expressions.sort_keys import Ranking
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import STATIC, since_of
 from streamsparql.physical.lowering.lower_exists import OuterRows
 from streamsparql.physical.operator import Operator, Stateless, StepResult
+from streamsparql.physical.operators import event_absence
 from streamsparql.physical.operators import group as physical_group
 from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import (
@@ -52,6 +59,25 @@ from streamsparql.physical.operators.columns import (
     Tag,
 )
 from streamsparql.physical.operators.consolidate import Consolidate
+from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
+from streamsparql.physical.operators.event import (
+    EqJoin,
+    EqLeftJoin,
+    EventJoin,
+    EventLeftJoin,
+    NeverBefore,
+    SeqJoin,
+    SeqRightJoin,
+)
+from streamsparql.physical.operators.event_absence import SeqWithout
+from streamsparql.physical.operators.event_sets import (
+    Detect,
+    DistinctEvents,
+    FirstToEnd,
+    LastToStart,
+    Occurring,
+    PointEvents,
+)
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
 from streamsparql.physical.operators.graph import Construct, SelectSort
 from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnAggregate
@@ -77,6 +103,7 @@ from streamsparql.physical.operators.window import (
     TimeWindow,
     TupleWindow,
 )
+from streamsparql.physical.rule_closure import Feed, RuleClosure
 from streamsparql.physical.state import heap, key_slots, sweep_area
 
 
@@ -102,12 +129,21 @@ stamp = st.sampled_from([0, *map(TEXTS.index, STAMPS)])
 tying = st.sampled_from([0, 1, 1, 2, 2, 3])
 nodes = rows_over([tying, tying, tying])
 S = UNIT
-X, A, B = (Variable(name) for name in "xab")
+X, A, B, Y = (Variable(name) for name in "xaby")
+B_ = IRI("http://e/b")
 XYA, BYX = ("x", "y", "a"), ("b", "y", "x")
 
 
 def differ(terms: TermDictionary) -> CompiledExpression:
     return compile_expression(Function("!=", (A, B)), terms, Run())
+
+
+SCHEMA = [
+    ("<http://e/a>", str(SUBPROPERTY), "<http://e/b>"),
+    ("<http://e/b>", str(DOMAIN), "<http://e/c>"),
+    ("<http://e/c>", str(SUBPROPERTY), str(TYPE)),
+    ("<http://e/c>", str(SUBCLASS), "<http://e/b>"),
+]
 
 
 class Kind(NamedTuple):
@@ -128,6 +164,16 @@ def unary(make: Callable[..., Operator], *columns: st.SearchStrategy[int]) -> Ki
     strategies = columns or (tying, tying)
     names = ("x", "y", "z")[: len(strategies)]
     return Kind(make, [names], cases(rows_over(strategies), max_rows=14))
+
+
+def entailed(make: Callable[[Operator, Schema], Operator]) -> Kind:
+    """Return an operator with a schema, which is read from the static graphs again."""
+
+    def over_schema(terms: TermDictionary, source: Operator) -> Operator:
+        return make(source, Schema(triples_of(terms, SCHEMA), terms))
+
+    columns = [st.integers(0, 4), st.integers(1, 3), st.integers(0, 4)]
+    return Kind(over_schema, [TRIPLE], cases(rows_over(columns), max_rows=14))
 
 
 def grouped(keys: list[str], *calls: ColumnAggregate, annotate: bool = False) -> Kind:
@@ -199,6 +245,118 @@ def sliced(offset: int, limit: int | None, **options: Sequence[str]) -> Kind:
     return unary(make, value, tying, tying)
 
 
+EVENT, OTHER_EVENT = ("x", "y", SINCE), ("y", "z", SINCE)
+
+
+def occurrences(*inputs: tuple[int, bool]) -> st.SearchStrategy[Case]:
+    """Draw events: of each input the number of variables, and whether some rows are static.
+
+    The last id of a row is the duration of the event, 4 for a static solution.
+    """
+
+    def of_events(case: Case) -> Case:
+        rows = tuple(tuple(map(of_event, rows)) for rows in case.inputs)
+        return case._replace(inputs=rows)
+
+    def of_event(row: Row) -> Row:
+        static = row.ids[-1] == 4
+        return row._replace(end=INFINITY if static else row.start + 1, count=1)
+
+    kinds = [
+        rows_over([tying] * width + [st.integers(0, 4 if static else 3)], counted=False)
+        for width, static in inputs
+    ]
+    return cases(*kinds, max_rows=14).map(of_events)
+
+
+def start_at_four(operator: Operator, mark: int) -> None:
+    """Set the first instant of the input to 4 once the watermark reaches it."""
+    assert isinstance(operator, Detect | EventLeftJoin)
+    if mark >= 4:
+        operator.begin = 4
+
+
+def read_condition(terms: TermDictionary, *read: str) -> EventCondition:
+    """Return the condition that two columns differ, and on events of less than 5 ms."""
+    short = Constant(Literal("PT0.005S", IRI(XSD + "duration")))
+    one, other = map(Variable, read)
+    condition = And(
+        (Function("!=", (one, other)), Function("<", (OCCURRENCE["GETDURATION"], short)))
+    )
+    return EventCondition(
+        condition,
+        lambda part: EventExpression(part, compile_expression(part, terms, Run()), terms),
+    )
+
+
+def transitive(terms: TermDictionary, source: Operator) -> RuleClosure:
+    """Return the closure of triples under `?x ?p ?y SEQ ?y ?p ?z`."""
+    derived, entering = Feed.of_triples("derived"), Feed("1", source.names)
+    both = Union(entering, derived)
+    x, y, z, p = map(Variable, "xyzp")
+    one = TriplePatternMatching(both, TriplePattern(x, p, y), terms)
+    other = TriplePatternMatching(both, TriplePattern(y, p, z), terms)
+    pairs = DistinctEvents(Occurring(SeqJoin(one, other, 8), (), terms))
+    root = Rename(pairs, {**dict(zip(TRIPLE, "xpz", strict=True)), SINCE: SINCE})
+    return RuleClosure(root, derived, [(entering, source)], (), terms)
+
+
+def event_pairs(make: Callable[..., Operator], static: bool = False) -> Kind:
+    return Kind(make, [EVENT, OTHER_EVENT], occurrences((2, static), (2, static)))
+
+
+EVENT_KINDS: dict[str, Kind] = {
+    "event join": event_pairs(lambda terms, a, b: EventJoin(a, b, 5), True),
+    "seq": event_pairs(lambda terms, a, b: SeqJoin(a, b), True),
+    "seq within a bound": event_pairs(lambda terms, a, b: SeqJoin(a, b, 6)),
+    "equals": event_pairs(lambda terms, a, b: EqJoin(a, b)),
+    "optionalseq": event_pairs(lambda terms, a, b: SeqRightJoin(a, b, 5), True),
+    "optionalseq with a condition": event_pairs(
+        lambda terms, a, b: SeqRightJoin(a, b, 9, read_condition(terms, "x", "z"), 5)
+    ),
+    "equalsoptional": event_pairs(lambda terms, a, b: EqLeftJoin(a, b), True),
+    "optional event": event_pairs(lambda terms, a, b: EventLeftJoin(a, b, 6), True)._replace(
+        before=start_at_four
+    ),
+    "never before": event_pairs(lambda terms, a, b: NeverBefore(a, b), True),
+    "never before, with a condition": event_pairs(
+        lambda terms, a, b: NeverBefore(a, b, read_condition(terms, "x", "z"), 5)
+    ),
+    **{
+        f"without, {on}": Kind(
+            lambda terms, a, b, c, within=within: SeqWithout(a, b, c, within),
+            [EVENT, OTHER_EVENT, (on, "b", SINCE)],
+            occurrences((2, False), (2, False), (2, True)),
+        )
+        for on, within in (("y", INFINITY), ("x", 7), ("z", 7), ("a", 5))
+    },
+    "first to end": Kind(
+        lambda terms, source: FirstToEnd(source, 8), [("x", SINCE)], occurrences((1, True))
+    ),
+    "last to start": Kind(
+        lambda terms, source: LastToStart(source), [("x", SINCE)], occurrences((1, False))
+    ),
+    "distinct events": Kind(
+        lambda terms, source: DistinctEvents(source), [("x", SINCE)], occurrences((1, True))
+    ),
+    "detect": Kind(
+        lambda terms, source: Detect(source, [".duration"], terms),
+        [("x", SINCE)],
+        occurrences((1, True)),
+        start_at_four,
+    ),
+    "points": unary(lambda terms, source: PointEvents(source)),
+    "occurring": Kind(
+        lambda terms, source: Occurring(source, [".duration"], terms),
+        [("x", SINCE)],
+        occurrences((1, True)),
+    ),
+    "rules": Kind(
+        lambda terms, source: transitive(terms, source),
+        [(*TRIPLE, SINCE)],
+        occurrences((3, True)),
+    ),
+}
 SUMS = [
     ColumnAggregate("s", "SUM", "x"),
     ColumnAggregate("n", "COUNT"),
@@ -326,9 +484,20 @@ KINDS: dict[str, Kind] = {
         [TRIPLE],
         cases(rows_over([tying, tying, tying])),
     ),
+    "what triples entail": entailed(lambda source, schema: Entailed(source, schema)),
+    "triples that entail": entailed(
+        lambda source, schema: Entailing(source, TriplePattern(X, B_, Y), schema)
+    ),
+    "entailed pattern": entailed(
+        lambda source, schema: EntailedMatching(source, TriplePattern(X, TYPE, Y), schema)
+    ),
+    "entailed pattern of a class": entailed(
+        lambda source, schema: EntailedMatching(source, TriplePattern(X, TYPE, B_), schema)
+    ),
     "construct": unary(
         lambda terms, source: Construct(source, TriplePattern(X, X, Variable("y")), terms)
     ),
+    **EVENT_KINDS,
 }
 
 
@@ -336,10 +505,20 @@ def batch_of(terms: TermDictionary, names: Sequence[str], rows: Sequence[Row]) -
     """Encode rows of a case in a dictionary."""
     size = len(rows)
     columns = {
-        name: terms.encode([TEXTS[row.ids[k]] for row in rows]) for k, name in enumerate(names)
+        name: since_column(rows)
+        if name == SINCE
+        else terms.encode([TEXTS[row.ids[k]] for row in rows])
+        for k, name in enumerate(names)
     }
     start, end, count = (np.array([row[i] for row in rows], np.int64) for i in (1, 2, 3))
     return Batch(columns, start, end, count if size and (count != 1).any() else None)
+
+
+def since_column(rows: Sequence[Row]) -> np.ndarray:
+    """Return the starts of events, whose durations are the last ids of the rows."""
+    starts = np.array([max(row.start - row.ids[-1], 0) for row in rows], np.int64)
+    static = np.array([row.ids[-1] == 4 for row in rows], np.bool_)
+    return np.where(static, STATIC, since_of(starts))
 
 
 class OperatorRun:
@@ -377,6 +556,7 @@ def capacities(events: int, small: bool) -> Iterator[None]:
             patches.enter_context(mock.patch.object(physical_group, "_LEAST", 0))
             patches.enter_context(mock.patch.object(key_slots, "_LEAST", 2))
             patches.enter_context(mock.patch.object(heap, "_RUNS", 1))
+            patches.enter_context(mock.patch.object(event_absence, "_LEAST", 0))
         yield
 
 
@@ -437,7 +617,7 @@ def test_each_operator_is_tested() -> None:
     operators = {
         kind for kind in concrete_classes(Operator) if kind.__module__.startswith("streamsparql.")
     }
-    assert operators - tested == {Always, StreamAccess}, "these operators have no input"
+    assert operators - tested == {Always, Feed, StreamAccess}, "these operators have no input"
 
 
 def test_static_rows_are_emitted_once_after_a_restore() -> None:

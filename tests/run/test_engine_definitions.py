@@ -13,7 +13,7 @@ compared with each other.
 Not tested here: errors of the definitions (test_engine_pyoxigraph.py and test_engine_w3c.py compare
 them with others); errors that need many rows and occur in each way; how early a row is emitted, and
 how much state is retained (test_live.py has cases); doubles, on whose last digits no test here
-depends; events, which the engine rejects.
+depends; events (test_engine_events.py).
 """
 
 from __future__ import annotations

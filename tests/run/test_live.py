@@ -403,9 +403,10 @@ def test_invalid_options_are_errors() -> None:
 
 @pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 def test_unsupported_feature_is_an_error_that_names_it() -> None:
-    query = streamsparql.compile("SELECT ?x { { ?x <p> ?y } SEQ { ?x <q> ?z } }")
+    text = "CONSTRUCT { ?x <p> ?z } { { ?x <p> ?y } SEQ { ?y <p> ?z } }"
+    query = streamsparql.compile(text)
     for run in (lambda: list(query.run({s: [] for s in query.streams})), query.open):
-        with pytest.raises(streamsparql.UnsupportedFeature, match="SEQ"):
+        with pytest.raises(streamsparql.UnsupportedFeature, match="CONSTRUCT rules"):
             run()
 
 

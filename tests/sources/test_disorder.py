@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import TRIPLE
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import starts_of
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.clock import StreamClock, interleave
-from streamsparql.sources.disorder import MAX_JUMP, SINCE, Sorter
+from streamsparql.sources.disorder import MAX_JUMP, Sorter
 from streamsparql.text.numbers import lag
 
 
@@ -242,7 +244,7 @@ def test_events_are_sorted_by_their_ends_and_keep_their_starts():
     sorter.advance(INFINITY)
     batch = sorter.release(INFINITY)
     assert batch.start.tolist() == [20, 25, 30]
-    assert batch.columns[SINCE].tolist() == [20, 1, 5]
+    assert starts_of(batch.columns[SINCE]).tolist() == [20, 1, 5]
 
 
 def test_terms_of_retained_items_are_reported():

@@ -33,6 +33,7 @@ from support.families import FAMILIES, PREFIX, Writer, of_family
 from support.generate import DIALECTS, EVERYTHING, queries
 from support.histories import data, dense, long_history
 from support.keyed_queries import KEYED
+from support.schemas import entailing
 from support.spark_in_process import Session, cut_at
 from support.spark_session import embedded, item_table, nquads, rows_of
 from support.store_cases import ALL, random_data
@@ -137,11 +138,11 @@ class FrameSource:
 
 
 def _look(
-    session: Any, name: str, source: Any, run_input: RunInput, plan: Any
+    session: Any, name: str, source: Any, run_input: RunInput, plan: Any, schema: Any
 ) -> stream_inputs.StreamInput:
     if isinstance(source, FrameSource):
         return source.stream(name)
-    return stream_inputs.survey_stream(session, name, source, run_input, plan)
+    return stream_inputs.survey_stream(session, name, source, run_input, plan, schema)
 
 
 @contextmanager
@@ -188,9 +189,9 @@ def horizon(way: Way, over: Data) -> Mapping[str, int | None]:
     return {"start": start, "end": max(end, start + 1)}
 
 
-def check(text: str, over: Data, way: Way) -> None:
+def check(text: str, over: Data, way: Way, entailment: str | None = None) -> None:
     """Check that Spark's engine returns the rows of the embedded one."""
-    query = streamsparql.compile(text)
+    query = streamsparql.compile(text, entailment=entailment)
     over = ordered_for(way, over.of(query))
     run_input = RunInput(*over, max_delay=way.max_delay, started=0, **horizon(way, over))
     report = None if way.report is None else reporting(query, *way.report)
@@ -350,6 +351,48 @@ def test_a_key_is_not_used_where_reports_depend_on_other_parts() -> None:
             SparkRun(session, query, run_input, report=reporting(query, "rstream", 3))
         used_keys.append(cuts[0].key)
     assert used_keys == [None, "x", "x"]
+
+
+# -- Entailment ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_entailed_triples_over_any_cut(dialect: str) -> None:
+    features = replace(EVERYTHING, dialect=dialect, volatile=False, entailment=True)
+
+    @settings(max_examples=25)
+    @given(queries(features), entailing, ways)
+    def agrees(text: str, over: Data, way: Way) -> None:
+        check(text, over, way, "rdfs")
+
+    agrees()
+
+
+ENTAILED_KEYS = {
+    "subjects": "SELECT * <stream>{ ?x a :a . ?x :q ?z }",
+    "both ends": "SELECT ?x (COUNT(*) AS ?c) <stream>{ ?x a :b } GROUP BY ?x",
+    "objects": "SELECT * <stream>{ ?y :p ?x OPTIONAL { ?z :q ?x } }",
+    "classes": "SELECT * <stream>{ ?y a ?x MINUS { ?x :q ?z } }",
+}
+
+
+@pytest.mark.parametrize("kind", ENTAILED_KEYS)
+def test_entailed_triples_of_a_key_yield_the_rows_of_the_whole(kind: str) -> None:
+    timed = st.integers(0, 2**32).map(lambda seed: Writer(Random(seed)).fill(ENTAILED_KEYS[kind]))
+    divided: list[bool] = []
+
+    @settings(max_examples=25)
+    @given(timed.filter(lambda text: "ELEMS" not in text), entailing, ways, st.integers(2, 6))
+    def agrees(text: str, over: Data, way: Way, buckets: int) -> None:
+        with cut_at((), buckets) as cuts:
+            run_input = RunInput(*over.of(streamsparql.compile(PREFIX + text)), started=0)
+            query = streamsparql.compile(PREFIX + text, entailment="rdfs")
+            SparkRun(Session(), query, run_input)  # type: ignore[arg-type]
+        divided.extend(cut.key is not None for cut in cuts)
+        check(PREFIX + text, over, way._replace(buckets=buckets), "rdfs")
+
+    agrees()
+    assert any(divided) or kind == "classes", "the terms of items determine the key"
 
 
 # -- Many more examples -------------------------------------------------------------------------

@@ -80,8 +80,13 @@ class Mode(NamedTuple):
     max_delay: int = 0
     seed: int = 0
     """The seed for the disorder of items and, in live mode, for the order of calls."""
+    entailment: str | None = None
     limited: bool = False
     """Whether there are limits, which the run does not reach."""
+
+    def compile(self, text: str) -> streamsparql.Query:
+        """Compile a query as this mode requires."""
+        return streamsparql.compile(text, optimize=self.optimize, entailment=self.entailment)
 
 
 WHOLE = Mode()
@@ -194,7 +199,7 @@ def read(query: streamsparql.Query, snapshot: Any) -> list[Cells]:
 
 def run(text: str, data: Data, mode: Mode = WHOLE, **options: Any) -> Answers:
     """Execute a query over data in a mode; return its rows."""
-    query = streamsparql.compile(text, optimize=mode.optimize)
+    query = mode.compile(text)
     with settings_of(mode):
         if mode.live:
             return Answers(_elements(query, live_rows(query, data, mode, **options)))
@@ -279,7 +284,7 @@ def _elements(query: streamsparql.Query, rows: Iterable[Any]) -> list[Element[Ce
 def disagreement(text: str, data: Data, mode: Mode = WHOLE) -> str:
     """Describe where the engine and the definition differ; return "" if they agree."""
     data = disordered(data, mode.max_delay, mode.seed)
-    query = streamsparql.compile(text)
+    query = mode.compile(text)
     data = data.of(query)
     ours, definition = run(text, data, mode), Definition(query, data)
     difference = first_difference(ours, definition)

@@ -16,6 +16,8 @@ PREFIX = "PREFIX : <http://e/>\n"
 IRIS = [":a", ":b", ":c"]
 PREDICATES = [":p", ":q", ":r"]
 VARIABLES = ["?x", "?y", "?z", "?w"]
+RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+SUBCLASS = f"<{RDFS}subClassOf>"
 
 Draw = Callable[[st.SearchStrategy[object]], object]
 
@@ -42,6 +44,7 @@ class Features:
     aggregate_clauses: bool = True
     blank_nodes: bool = True
     booleans_compare: bool = True
+    entailment: bool = False  # patterns with rdf:type and the predicates of a schema
     forms: tuple[str, ...] = ("select",)
     literals: tuple[str, ...] = ("1", "2", "3", '"x"', '"y"', "1.5", "true", '"x"@en')
 
@@ -281,7 +284,10 @@ class Generator:
         objects = VARIABLES + [":a", "1", "2"]
         if self.features.blank_nodes and not template and self.chance(10):
             subjects = [f"_:l{self.blanks}"]
-        predicate = self.pick([*PREDICATES, *PREDICATES, "?y"])
+        predicates = [*PREDICATES, *PREDICATES, "?y"]
+        if self.features.entailment:
+            predicates += ["a", "a", "a", "a", SUBCLASS]
+        predicate = self.pick(predicates)
         if self.features.paths and not template and self.chance(20):
             predicate = self.path(2)
         return f"{self.pick(subjects)} {predicate} {self.pick(objects)}"

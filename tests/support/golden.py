@@ -1,6 +1,7 @@
 """Golden files: queries with their plans, stage by stage, and their rows over a stream.
 
-Cases with a stream (a line per item: subject, predicate, object, timestamp) have rows, too.
+Cases with a stream (a line per item: subject, predicate, object, timestamp, or start and end of an
+event) have rows, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 import streamsparql
+from streamsparql.run.decoder import Detection
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 QUERY = "\n=== "
@@ -71,12 +73,13 @@ def shown(text: str, stream: str) -> str:
 def rows(query: streamsparql.Query, stream: str) -> str:
     """Return the rows of a query over items, a line each, ordered by start and end."""
     words = (line.split() for line in stream.splitlines())
-    items = [(*map(term, triple), int(t)) for *triple, t in words]
+    items = [(tuple(map(term, each[:3])), *map(int, each[3:])) for each in words]
     cells = []
     for row in sorted(query.run(items), key=lambda row: (row.start, row.end, str(row))):
         values = " ".join("-" if x is None else x.rsplit("/", 1)[-1] for x in row.values())
         end = "…" if row.end > 1 << 62 else row.end
-        cells.append(f"[{row.start}, {end})  {values}".rstrip())
+        closed = "]" if isinstance(row, Detection) else ")"
+        cells.append(f"[{row.start}, {end}{closed}  {values}".rstrip())
     return "\n".join(cells)
 
 

@@ -71,6 +71,6 @@ def rows(*solutions: dict[str, str]) -> Snapshot[Solution]:
     return Snapshot.of(row(**terms) for terms in solutions)
 
 
-def plan(text: str, dialect: str = "auto") -> Plan:
+def plan(text: str, dialect: str = "auto", entailment: str | None = None) -> Plan:
     """Return the logical plan of a query."""
-    return translate(text, dialect).plan
+    return translate(text, dialect, entailment=entailment).plan

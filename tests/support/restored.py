@@ -16,6 +16,7 @@ import pyarrow as pa
 from streamsparql.algebra.node import Node
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.state.parts import Stateful, Tables
 
@@ -34,7 +35,12 @@ class Observation(NamedTuple):
 def term_rows(batch: Batch, terms: TermDictionary) -> TermRows:
     """Return the rows of a batch as terms in the order of column names, each with its validity."""
     batch = batch.expanded()
-    columns = [terms.texts(batch.columns[name]).to_pylist() for name in sorted(batch.columns)]
+    columns = [
+        batch.columns[name].tolist()
+        if name == SINCE
+        else terms.texts(batch.columns[name]).to_pylist()
+        for name in sorted(batch.columns)
+    ]
     return Counter(zip(*columns, batch.start.tolist(), batch.end.tolist(), strict=True))
 
 

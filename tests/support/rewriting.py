@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hypothesis import strategies as st
+from support.engine import Data
 from support.generate import triples
 
 import streamsparql
@@ -52,6 +53,12 @@ def inputs(draw: Callable[..., object]) -> Inputs:
         graph=background,
         graphs={"http://e/g1": draw(triples(4)), "http://e/g2": draw(triples(3))},
     )
+
+
+def inputs_of(history: Data) -> Inputs:
+    """Return a history as inputs of definitions, the first stream also as default stream."""
+    streams = {**history.streams, DEFAULT_STREAM.value: history.streams["http://e/s"]}
+    return streamsparql.inputs(streams, history.graph, history.graphs)  # type: ignore[no-any-return]
 
 
 def instants(plan: Plan, data: Inputs) -> list[int]:

@@ -2,8 +2,38 @@
 
 from __future__ import annotations
 
+SECONDS = '"PT0.00{}S"^^<http://www.w3.org/2001/XMLSchema#duration>'
+SHORT = f"getDURATION() < {SECONDS.format(5)}"
+ENTAILED = {"match_below_distinct"}
+"""The rules that apply to plans with entailment only."""
+
 WINDOW = "FROM STREAM :s WINDOW RANGE 7 MS SLIDE 2 MS "
+BRACKET = "FROM STREAM :s [RANGE 7ms STEP 2ms] "
 QUERIES = {
+    "absence_before": [
+        "SELECT * { { ?x :p ?y } OPTIONALSEQ { ?x :q ?z } FILTER(!BOUND(?y)) }",
+        "SELECT * { { ?x :p ?y . ?y ?r ?w FILTER(?w != ?z) } OPTIONALSEQ { { ?x :q ?z } SEQ { ?x ?p ?v }"
+        f" }} FILTER(!BOUND(?w) && ?v = 1 && {SHORT}) }}",
+    ],
+    "absence_in_between": [
+        "SELECT * { { { ?x ?l ?y } SEQ { ?x ?m ?z } } EQUALSOPTIONAL"
+        " { { ?x ?l ?y } SEQ { ?x :q ?b } SEQ { ?x ?m ?z } } FILTER(!BOUND(?b)) }",
+        "SELECT * { { { ?x :p ?y } SEQ { ?y ?m ?z } SEQ { ?x ?r ?w } } EQUALSOPTIONAL"
+        " { { ?x :p ?y } SEQ { { ?y ?m ?z } SEQ { ?w ?l ?b } } SEQ { ?x ?r ?w } }"
+        f" FILTER(!BOUND(?b) && {SHORT}) }}",
+    ],
+    "order_sequences": [
+        "SELECT * { { ?x ?l ?y } SEQ { ?x ?m ?z } SEQ { ?w :p 1 } FILTER(?z = ?w) }",
+        "SELECT * { { ?x ?l ?y } SEQ { ?y ?m ?z } SEQ { ?x :p ?w } SEQ { ?x ?r 1 }"
+        f" FILTER(?z != ?w) FILTER(?l != ?r || ?m = ?l) FILTER({SHORT}) }}",
+    ],
+    "prune_events": [
+        "SELECT DISTINCT ?x { { ?x ?l ?y } SEQ { ?x ?m ?z } SEQ { ?w ?l 1 } FILTER(?z != ?w) }",
+        "SELECT DISTINCT ?x (?v + 1 AS ?n) { { ?x :p ?y . ?y ?l ?v } OPTIONALSEQ { { ?x ?m ?z } UNION"
+        " { ?x :q ?w } } FILTER(?y != ?x || !BOUND(?y)) }",
+        "ASK { { ?x ?l ?y FILTER(?y != ?z) } OPTIONALSEQ { ?x ?m ?z } OPTIONAL { ?z :p ?w } }",
+        "ASK { { ?x ?l ?y BIND(?y + 1 AS ?v) } EQUALSOPTIONAL { ?z ?l ?w } FILTER(!BOUND(?w)) }",
+    ],
     "fold_constants": [
         "SELECT ?x (1 + 2 AS ?v) { ?x :p ?y FILTER(?y = 1 + 1 || 1 > 2) }",
         "SELECT ?x { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z < 3 - 1 && true) } }",
@@ -43,8 +73,14 @@ QUERIES = {
         "SELECT * { ?x :p ?y . ?x :q ?z FILTER(?y > 1 && ?x = :a && ?z < ?y) }",
         "SELECT * { { ?x :p ?y } { ?x :q ?z OPTIONAL { ?x :r ?y } } FILTER(?y > 1) }",
         "SELECT * { ?x :p ?y FILTER EXISTS { ?x :q ?z . ?z :r ?w FILTER(?z = ?y || ?w = 1) } }",
+        f"SELECT * {{ {{ ?x :p ?y }} SEQ {{ ?x :q ?z }} FILTER(?y = 1 && ?z != ?y && {SHORT}) }}",
+        "SELECT * { { ?x :p ?y } EQUALS { ?x :q ?z OPTIONAL { ?z :p ?w } } FILTER(!BOUND(?w)) }",
+        "SELECT * { { { ?x :p ?y } SEQ { ?v ?m ?z } } EQUALSOPTIONAL { { ?x :p ?y } SEQ { ?y ?l ?b } SEQ"
+        " { ?v ?m ?z } } FILTER(!BOUND(?b) && ?y = 1 && ?z != ?v && ?v != ?x) }",
     ],
     "push_filters_into_prefixes": [
+        f"SELECT * {{ ?x :p ?y . ?x :q ?z . ?z ?r ?w FILTER(?y = ?z && {SHORT}) {{ ?x ?l ?v }} SEQ"
+        " { ?x ?m ?u } }",
         "SELECT * { ?x :p ?y . ?x :q ?z . ?z :r ?w FILTER(?y = ?z) }",
         "SELECT * { ?x :p ?y . ?y :q ?z . ?z ?r ?w FILTER(?x != ?z) FILTER(?x = ?w || ?r = :p) }",
     ],
@@ -52,6 +88,9 @@ QUERIES = {
         "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z } FILTER(?y = 1 && BOUND(?z)) }",
         "SELECT * { ?x :p ?y MINUS { ?x :q ?z } FILTER(?z = 1 || ?y = 1) }",
         "SELECT * { ?x :p ?y FILTER EXISTS { ?x :q ?z } FILTER NOT EXISTS { ?y :q ?x } FILTER(?y > 1) }",
+        f"SELECT * {{ {{ ?x :p ?y }} OPTIONALSEQ {{ ?x :q ?z }} FILTER(?z = 1 && ?y != ?z && {SHORT}) }}",
+        f"SELECT * {{ {{ ?x :p ?y }} EQUALSOPTIONAL {{ ?x :q ?z }} FILTER(?y = 1 && {SHORT}) }}",
+        "SELECT * { { ?x :p ?y } SEQ { ?x :q ?z } OPTIONAL { ?x :r ?w } FILTER(?z != ?y && BOUND(?w)) }",
     ],
     "push_filters_into_unions": [
         "SELECT * { { ?x :p ?y } UNION { ?x :q ?z } FILTER(?y = 1 || ?z = 2) }",
@@ -73,6 +112,8 @@ QUERIES = {
         "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?x = :a) FILTER EXISTS { ?z :p ?y } } }",
         "SELECT * { OPTIONAL { ?x :p ?y } OPTIONAL { ?z :q ?y FILTER(?y > 1) } }",
         "SELECT * { ?w :p ?w FILTER EXISTS { ?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z = ?w) } } }",
+        f"SELECT * {{ {{ ?x :p ?y FILTER(?y = 1 && ?y != ?z && {SHORT}) }} OPTIONALSEQ {{ ?x :q ?z }} }}",
+        "SELECT * { { ?x :p ?y } EQUALSOPTIONAL { ?x :q ?z FILTER(?z = 1) } }",
     ],
     "push_slices": ["SELECT ?x { ?x :p ?y } ORDER BY ?y LIMIT 2 OFFSET 1"],
     "order_joins": [
@@ -102,6 +143,12 @@ QUERIES = {
         "SELECT DISTINCT ?x (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY ?x",
         "SELECT DISTINCT ?x { { { SELECT DISTINCT ?x { ?x :p ?y } } } UNION { ?x :q ?y } }",
         "SELECT DISTINCT * FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y . ?y :q ?z }",
+    ],
+    "match_below_distinct": [
+        f"SELECT ?x ?c {BRACKET}{{ ?x a ?c . ?x :p ?y }}",
+        f"SELECT ?x {BRACKET}{{ ?x :p ?y FILTER NOT EXISTS {{ ?x a ?y . ?y a :a }} }}",
+        f"SELECT DISTINCT ?x ?y {BRACKET}{{ ?x a :a ; :q ?y }}",
+        f"SELECT ?x (timestamp(?x) AS ?v) {BRACKET}{{ ?x a ?c }}",
     ],
     "group_annotations": [
         "SELECT DISTINCT ?x ?n FROM STREAM :s [RANGE 7ms STEP 2ms] { ?x :p ?y }"

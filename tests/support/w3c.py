@@ -49,7 +49,7 @@ SUITES = {
 """The folders of the suites below `w3c`, and the IRI that each is published at."""
 
 NO_QUERIES = {
-    "entailment": "queries under RDFS, OWL and RIF entailment; ours is simple entailment",
+    "entailment": "queries under RDFS, OWL and RIF entailment: `entailment_cases`",
     "service": "SERVICE is not supported",
     "syntax-fed": "SERVICE",
     "service-description": "the description of an endpoint",
@@ -75,6 +75,7 @@ Kind = OneOf["accepted", "refused", "evaluated"]
 
 _MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
 _QT = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
+_SD = "http://www.w3.org/ns/sparql-service-description#"
 _RS = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#"
 
 _KINDS: dict[Term, Kind] = {
@@ -127,6 +128,18 @@ def cases(data: Path) -> Iterator[Case]:
             if folder.name not in NO_QUERIES:
                 base = home + "".join(f"{part}/" for part in folder.relative_to(root).parts)
                 yield from _entries(manifest, folder, base)
+
+
+def entailment_cases(data: Path) -> Iterator[tuple[Case, frozenset[str]]]:
+    """Yield the cases of queries under entailment, with their regimes, such as RDFS."""
+    folder = data / "w3c" / "sparql11" / "entailment"
+    manifest, base = folder / "manifest.ttl", SUITES["sparql11"] + "entailment/"
+    about = _Description(load(manifest, base + manifest.name))
+    for case in _entries(manifest, folder, base):
+        entry = IRI(base + "manifest#" + case.name.rpartition("/")[2])
+        (listed,) = about.all(about.one(entry, _MF + "action"), _SD + "entailmentRegime")
+        regimes = [listed] if isinstance(listed, IRI) else about.list(listed)
+        yield case, frozenset(_iri(one).rpartition("/")[2] for one in regimes)
 
 
 def _entries(manifest: Path, folder: Path, base: str) -> Iterator[Case]:

@@ -25,8 +25,9 @@ from streamsparql.algebra.window import (
     UnboundedWindow,
     Window,
 )
-from streamsparql.cli.common_options import DIALECT_CHOICES
+from streamsparql.cli.common_options import DIALECT_CHOICES, ENTAILMENT_CHOICES
 from streamsparql.translator.dialects import DIALECTS, dialect_named
+from streamsparql.translator.translate import ENTAILMENTS
 from streamsparql.translator.unparse import unparse
 
 S, MINUTE, HOUR = 1000, 60_000, 3_600_000
@@ -308,6 +309,7 @@ def test_no_code_depends_on_the_name_of_a_dialect():
 
 def test_the_command_line_offers_all_dialects():
     assert ("auto", *DIALECTS) == DIALECT_CHOICES
+    assert ENTAILMENTS == ENTAILMENT_CHOICES
 
 
 @pytest.mark.parametrize("name", ["Streaming SPARQL", "native", "SPARQL", "C-SPARQL", "rsp_ql"])

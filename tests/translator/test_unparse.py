@@ -34,13 +34,13 @@ ALL = {
 }
 
 
-def round_trip(text: str, dialect: str) -> None:
+def round_trip(text: str, dialect: str, entailment: str | None = None) -> None:
     try:
-        plan = translate(text, dialect).plan
+        plan = translate(text, dialect, entailment=entailment).plan
     except UnsupportedFeature as error:
         assume("depend on itself" not in str(error))  # a random rule may contradict itself
         raise
-    assert translate(unparse(plan, dialect), dialect).plan == plan
+    assert translate(unparse(plan, dialect), dialect, entailment=entailment).plan == plan
 
 
 @settings(max_examples=150)
@@ -77,6 +77,19 @@ def test_epsparql_round_trips(text: str) -> None:
 @given(queries(ALL["rspql"]))
 def test_rspql_round_trips(text: str) -> None:
     round_trip(text, "rspql")
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_queries_with_entailment_round_trip(kind: str) -> None:
+    """The text does not show the entailment, which is an option."""
+    dialect = "streaming" if kind == "sparql" else kind
+
+    @settings(max_examples=30)
+    @given(queries(ALL[kind]))
+    def round_trips(text: str) -> None:
+        round_trip(text, dialect, "rdfs")
+
+    round_trips()
 
 
 @pytest.mark.long

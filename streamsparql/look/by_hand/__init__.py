@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra import event, join, shape
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.entailment import Entailed, reads_entailed
 from streamsparql.algebra.filter import AntiJoin, SemiJoin
 from streamsparql.algebra.graph import Ask, Construct, Describe, Graph
 from streamsparql.algebra.hidden_variables import PlanKind
@@ -187,6 +188,23 @@ class Draft:
             each._check_kind(triples=True, hint="merge is for triples; use union for rows")
         plans = [part for each in (self, *others) for part in _merged_sources(each.plan)]
         return self._with_others(Merge(tuple(plans)), *others)
+
+    def entailed(self, schema: Draft | None = None) -> Draft:
+        """Add what the triples entail with the RDFS schema in static graphs, by default `graph()`.
+
+        >>> print(access("s").window("RANGE 10 FIXED").entailed().match("?x a <T>"))
+        TriplePatternMatching  ?x a <T>
+        Entailed  RDFS
+        ├─ FixedWindow  range 10 ms
+        │  AccessStream  <s>
+        └─ schema: AccessGraph  default graph
+        """
+        self._check_kind(triples=True, hint="triples entail others; match patterns above")
+        graphs = AccessGraph(background=True) if schema is None else schema.plan
+        if not isinstance(graphs, AccessGraph):
+            kind = type(graphs).__name__
+            raise QueryError(f"a schema must be static graphs, not {kind}", hint="graph('urn:g')")
+        return self._with(Entailed(self.plan, graphs))
 
     def match(self, pattern: str, prefixes: Prefixes | None = None) -> Draft:
         """Match a triple pattern, or the whole content of a group.
@@ -438,9 +456,11 @@ class Draft:
         import streamsparql
         from streamsparql.translator.unparse import unparse
 
-        origins = {getattr(node, "origin", 0) for node in self.plan.walk()} - {0}
+        nodes = list(self.plan.walk())
+        origin = max((getattr(node, "origin", 0) for node in nodes), default=0)
+        entailment = "rdfs" if reads_entailed(self.plan) else None
         return streamsparql.compile(
-            unparse(self.plan, dialect), dialect, origin=max(origins, default=0)
+            unparse(self.plan, dialect), dialect, origin=origin, entailment=entailment
         )
 
     def __eq__(self, other: object) -> bool:
@@ -533,7 +553,7 @@ def _right_plan(other: Draft, *left: Plan) -> Plan:
 
 
 def _emits_triples(plan: Plan) -> bool:
-    while isinstance(plan, Window | shape.Distinct | Merge):
+    while isinstance(plan, Window | shape.Distinct | Merge | Entailed):
         plan = plan.inputs[0]
     return isinstance(plan, AccessStream | AccessGraph)
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from streamsparql.algebra.event import Closure, Detect, EventPair
+from streamsparql.algebra.closure import Closure
+from streamsparql.algebra.event import Detect, EventPair
 from streamsparql.algebra.expressions import Volatile
 from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.node import Node

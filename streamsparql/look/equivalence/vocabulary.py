@@ -15,7 +15,9 @@ from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream
 from streamsparql.algebra.align import Align
-from streamsparql.algebra.event import Closure, Detect
+from streamsparql.algebra.closure import Closure
+from streamsparql.algebra.entailment import DOMAIN, RANGE, SUBCLASS, SUBPROPERTY, TYPE, Entailed
+from streamsparql.algebra.event import Detect
 from streamsparql.algebra.expressions import Aggregate, Call, Constant, In
 from streamsparql.algebra.graph import Construct, Describe, Graph
 from streamsparql.algebra.grid import Grid
@@ -78,7 +80,7 @@ class Vocabulary:
         compared: dict[Variable, list[Term]] = {}
         for variable, term in _comparisons(nodes):
             compared.setdefault(variable, []).append(term)
-        patterns = tuple(dict.fromkeys(_patterns(nodes)))
+        patterns = tuple(dict.fromkeys((*_patterns(nodes), *_entailing_patterns(nodes))))
         patterns += tuple(_any_patterns(nodes, patterns))
         terms = dict.fromkeys(_constants(nodes, patterns))
         return cls(
@@ -101,9 +103,11 @@ class Vocabulary:
 
 
 class _PatternKind(HiddenKind):
-    """The kind of the variables that match any term in the patterns below."""
+    """The kinds of the variables in the patterns below."""
 
     ANY = ".any{number}"
+    ENTAILING = ".entailing {number} {of}"
+    """A class or a property, narrower than that of the pattern `of`."""
 
 
 _ANY = tuple(Hidden(_PatternKind.ANY, k) for k in range(3))
@@ -121,6 +125,40 @@ def _patterns(nodes: list[Node]) -> Iterator[tuple[TriplePattern, tuple[TripleSo
             case Describe(resources, _, data):
                 for resource in resources:
                     yield TriplePattern(resource, _ANY[1], _ANY[2]), _sources(data)
+
+
+def _entailing_patterns(
+    nodes: list[Node],
+) -> Iterator[tuple[TriplePattern, tuple[TripleSource, ...]]]:
+    """Yield patterns of triples that entail a match, and of the statements that this requires.
+
+    The narrower class or property is a variable: a match assigns the same term to it in both.
+    """
+    for node in nodes:
+        if not isinstance(node, TriplePatternMatching):
+            continue
+        schemas = [each.schema for each in node.input.walk() if isinstance(each, Entailed)]
+        if not schemas:
+            continue
+        (x, predicate, y), data = node.pattern, _sources(node.input)
+        narrower, classed, owner, owned = (
+            Hidden(_PatternKind.ENTAILING, k, node.pattern) for k in range(4)
+        )
+        statements = [TriplePattern(narrower, SUBPROPERTY, predicate)]
+        triples = [TriplePattern(x, narrower, y)]
+        if predicate == TYPE:
+            statements += [
+                TriplePattern(classed, SUBCLASS, y),
+                TriplePattern(owner, DOMAIN, y),
+                TriplePattern(owned, RANGE, y),
+            ]
+            triples += [
+                TriplePattern(x, TYPE, classed),
+                TriplePattern(x, owner, _ANY[0]),
+                TriplePattern(_ANY[0], owned, x),
+            ]
+        yield from ((statement, tuple(schemas[:1])) for statement in statements)
+        yield from ((triple, data) for triple in triples)
 
 
 def _any_patterns(

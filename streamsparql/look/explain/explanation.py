@@ -48,6 +48,7 @@ class Explanation:
         return {
             "text": query.text,
             "dialect": query.dialect.name,
+            "entailment": query.entailment,
             "form": query.form,
             "variables": list(query.variables),
             "streams": [iri.value for iri in query.streams],
@@ -66,6 +67,7 @@ class Explanation:
         query = self.translation
         lines = [
             ("dialect", query.dialect.title),
+            ("entailment", (query.entailment or "").upper()),
             ("form", query.form.upper()),
             ("variables", " ".join(f"?{name}" for name in query.variables)),
             *(("stream", str(iri)) for iri in query.streams),

@@ -15,6 +15,7 @@ from itertools import count, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.window import Window
 from streamsparql.look.explain.boxes.box import Box, build_tree
@@ -98,7 +99,7 @@ def _plans(plan: Plan) -> set[Plan]:
 
 def _operators(plan: Plan) -> int:
     """Count the operators of a subplan, without those that read its sources."""
-    sources = (AccessStream, AccessGraph, Merge, Window)
+    sources = (AccessStream, AccessGraph, Merge, Window, Entailed, Entailing)
     return sum(not isinstance(node, sources) for node in _plans(plan))
 
 

@@ -17,16 +17,17 @@ from streamsparql.look.lints.streams import combined_readings, counted_triples
 from streamsparql.look.lints.text import TEXT_LINTS, ignored_codes
 from streamsparql.look.lints.visit import Visit, visits
 from streamsparql.look.lints.warning import LintWarning
-from streamsparql.look.lints.windows import missed_elements, unbounded_state
+from streamsparql.look.lints.windows import missed_elements, months_in_bound, unbounded_state
 from streamsparql.translator.translate import Translation
 
-__all__ = ["LINTS", "LintWarning", "lint"]
+__all__ = ["LINTS", "LintWarning", "lint", "without_schema"]
 
 LINTS: tuple[Callable[[Visit], Iterator[LintWarning]], ...] = (
     cartesian_product,
     never_bound,
     never_true,
     unbounded_state,
+    months_in_bound,
     missed_elements,
     combined_readings,
     counted_triples,
@@ -48,7 +49,22 @@ def lint(translation: Translation) -> tuple[LintWarning, ...]:
         for check in checks:
             warnings += check(visit)
     ignored = ignored_codes(translation.text)
-    return tuple(_merged(w for w in warnings if w.code not in ignored))
+    own = _merged(w for w in warnings if w.code not in ignored)
+    return (*own, *(warning for rule in translation.rules for warning in lint(rule)))
+
+
+def without_schema(translation: Translation) -> LintWarning:
+    """Return the warning about a query with entailment over static graphs without a schema.
+
+    Only a run reads the graphs: `lint` does not return it.
+    """
+    return LintWarning(
+        "no-schema",
+        "the static graphs have no schema, so nothing is entailed",
+        None,
+        translation.text,
+        hint="pass the graph with rdfs:subClassOf and the like as default graph: --graph FILE",
+    )
 
 
 def _merged(warnings: Iterable[LintWarning]) -> list[LintWarning]:

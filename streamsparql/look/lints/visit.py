@@ -48,7 +48,8 @@ class Visit:
 def visits(translation: Translation) -> Iterator[Visit]:
     """Yield the operators of a plan, each object once."""
     top = Visit(translation.plan, frozenset(), None, False, translation)
-    pending, seen = [top], set[int]()
+    others = (rule.rule for rule in translation.rules if rule.rule)
+    pending, seen = [top], {id(rule.construct) for rule in others}
     while pending:
         visit = pending.pop()
         if id(visit.plan) in seen:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsparql.algebra import access, match
+from streamsparql.algebra.event import Detect
+from streamsparql.algebra.expressions import OCCURRENCE
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.graph import Graph
 from streamsparql.algebra.inputs import Inputs, StreamItem
@@ -17,7 +19,7 @@ from streamsparql.algebra.terms import IRI, Literal, Triple
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.display import Displayed
 from streamsparql.look.explain.boxes.titles import title
-from streamsparql.look.traces.trace_rows import numbered, without_hidden
+from streamsparql.look.traces.trace_rows import numbered, occurrence, without_hidden
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.hidden import ANSWER, is_carried, variable_of
@@ -79,8 +81,8 @@ class Definitions:
     def __init__(self, trace: Trace, catalog: Catalog, started: int) -> None:
         self._trace = trace
         streams: dict[IRI, list[StreamItem]] = {IRI(name): [] for name in trace.query.streams}
-        for name, (triple, start, _) in trace.items:
-            streams.setdefault(IRI(name), []).append(StreamItem(triple, start, start))
+        for name, item in trace.items:
+            streams.setdefault(IRI(name), []).append(StreamItem(item.item, *occurrence(item)))
         self.inputs = Inputs(
             streams=streams,
             graph=self._triples(catalog.default),
@@ -92,33 +94,46 @@ class Definitions:
         return frozenset(element.item for element in self._trace.decoder.elements(batch))
 
     def logical(self, t: int) -> LogicalMoment:
-        """Evaluate each node of the logical plan at an instant."""
+        """Evaluate each node of the logical plan at an instant.
+
+        A node over events has those that end at the instant.
+        """
         write = self._trace.wording.write
         numbers: dict[Plan, int] = {}
         nodes: list[NodeMoment] = []
+        events = _below_detect(self._trace.query.logical)
         for node in _inputs_first(self._trace.query.logical):
             numbers[node] = len(nodes) + 1
             inputs = tuple(numbers[each] for each in _inputs_of(node) if each in numbers)
-            snapshot = node.at(t, self.inputs)
+            snapshot = self._events(node, t) if node in events else node.at(t, self.inputs)
             nodes.append(NodeMoment(numbers[node], node, title(node, write), inputs, snapshot))
         return LogicalMoment(self._trace, t, tuple(nodes))
 
+    def _events(self, node: Plan, t: int) -> Snapshot[Any]:
+        """Return the event solutions of a node that become known at an instant."""
+        known = node.events(t, self.inputs)
+        return Snapshot.of(item for item, _, end in known if end == t)
+
     def check(self) -> list[Disagreement]:
-        """Compare each operator with its node, and the result with the query, at each instant."""
+        """Compare each operator with its node, and the result with the query, at each instant.
+
+        Operators over events are not compared: they omit what no result can contain.
+        """
         trace = self._trace
         comparable = set(_comparable(trace.query.optimized))
         pairs = [
-            (operator, operator.node)
+            (operator, operator.node, _TIMES.difference(physical.names))
             for operator, physical in zip(trace.operators, trace.physical, strict=True)
             if operator.node in comparable and not any(map(is_carried, physical.names))
         ]
         disagreements: list[Disagreement] = []
         for t in trace.instants:
             moment = trace.at(t)
-            for operator, node in pairs:
+            for operator, node, unread in pairs:
                 assert node is not None
                 emitted, definition = moment[operator.number].snapshot, node.at(t, self.inputs)
-                if Snapshot.of(without_hidden(emitted)) != Snapshot.of(without_hidden(definition)):
+                rows, expected = (without_hidden(each, unread) for each in (emitted, definition))
+                if Snapshot.of(rows) != Snapshot.of(expected):
                     disagreements.append(Disagreement(operator, t, emitted, definition))
             emitted = self._result_columns(moment[len(trace.operators)].snapshot)
             definition = self._query_snapshot(t)
@@ -140,6 +155,10 @@ class Definitions:
             return rows
         names = [Variable(name) for name in self._trace.query.variables]
         return rows.map(lambda row: row.project(names))
+
+
+_TIMES = frozenset(variable.name for variable in OCCURRENCE.values())
+"""The times of events, which `Detect` emits only if they are read."""
 
 
 def _inputs_of(node: Plan) -> tuple[Plan, ...]:
@@ -164,12 +183,21 @@ def _inputs_first(root: Plan) -> list[Plan]:
     return list(order)
 
 
+def _below_detect(plan: Plan) -> set[Plan]:
+    """Return the nodes that are evaluated over events."""
+    detecting = (node for node in plan.operators() if isinstance(node, Detect))
+    return {below for node in detecting for below in node.input.operators()}
+
+
 def _comparable(plan: Plan) -> Iterator[Plan]:
     """Yield the nodes whose snapshot does not depend on where they are used.
 
     A matching over merged sources is lowered to one operator per source, so these are yielded too.
     """
+    events = _below_detect(plan)
     for node in _inputs_first(plan):
+        if node in events:
+            continue
         yield node
         if isinstance(node, match.TriplePatternMatching) and isinstance(node.input, access.Merge):
             for source in node.input.sources:

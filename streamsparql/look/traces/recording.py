@@ -17,6 +17,8 @@ import numpy as np
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import since_of
 from streamsparql.physical.operator import INFINITY, NEVER, Operator
 from streamsparql.physical.operators.group import Aggregation, Annotate
 from streamsparql.physical.state.parts import NamedRows
@@ -112,6 +114,8 @@ class Recording(Execution):
                 continue
             columns = dict(zip(TRIPLE, (chunk.s, chunk.p, chunk.o), strict=True))
             rows = Batch(columns, chunk.end, chunk.end + 1).where(~matched)
+            if self.sorters[stream].events:
+                rows = rows.with_columns({SINCE: since_of(chunk.start[~matched])})
             self._unmatched.setdefault(stream, []).append(rows)
             kept = np.arange(len(chunk)) if chunk.kept is None else chunk.kept
             since = None if chunk.since is None else chunk.since[matched]

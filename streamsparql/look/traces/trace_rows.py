@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from streamsparql.algebra.access import Stamped
@@ -14,7 +14,8 @@ from streamsparql.errors import EngineError
 from streamsparql.look.explain.boxes.phrases import plan_writer
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.hidden import ColumnKind, in_solution, variable_of
+from streamsparql.physical.hidden import SINCE, ColumnKind, in_solution, variable_of
+from streamsparql.physical.kernels.occurrences import starts_of, static_rows
 from streamsparql.physical.operator import INFINITY, NEVER
 from streamsparql.physical.operators.window import INSIDE
 from streamsparql.text.visible import isolated
@@ -26,6 +27,22 @@ _PLAIN_TYPES = {
 _Item = Triple | Solution
 Elements = tuple[Element[Any], ...]
 _T = TypeVar("_T")
+
+
+class EventElement(Element[Any]):
+    """A row about an event, which started at `since` and ended at the start of the validity."""
+
+    since: int
+
+
+def occurrence(element: Element[Any]) -> tuple[int, int]:
+    """Return the start and the end of an event; of another element, its first instant.
+
+    >>> occurrence(Element("x", 3, 9))
+    (3, 3)
+    """
+    since = element.since if isinstance(element, EventElement) else element.start
+    return since, element.start
 
 
 class ElementDecoder:
@@ -52,10 +69,11 @@ class ElementDecoder:
         columns = [batch.columns[name].tolist() for name in names]
         rows = zip(*columns, strict=True) if columns else [()] * len(batch)
         times = zip(batch.start.tolist(), batch.end.tolist(), strict=True)
-        return tuple(
+        elements = [
             Element(self._item(names, ids), start, end)
             for ids, (start, end) in zip(rows, times, strict=True)
-        )
+        ]
+        return tuple(_with_starts(elements, batch) if SINCE in batch.columns else elements)
 
     def _item(self, names: tuple[str, ...], ids: tuple[int, ...]) -> _Item:
         key = names, ids
@@ -71,8 +89,20 @@ class ElementDecoder:
         return item
 
 
-def without_hidden(items: Iterable[Any]) -> Iterator[Any]:
-    """Yield items without the columns that solutions do not have: timestamps, sort keys.
+def _with_starts(elements: Sequence[Element[Any]], batch: Batch) -> Iterator[Element[Any]]:
+    """Yield elements with the starts of their events; static ones have none."""
+    static, starts = static_rows(batch).tolist(), starts_of(batch.columns[SINCE]).tolist()
+    for element, is_static, start in zip(elements, static, starts, strict=True):
+        if is_static:
+            yield element
+        else:
+            event = EventElement(*element)
+            event.since = start
+            yield event
+
+
+def without_hidden(items: Iterable[Any], others: Container[str] = ()) -> Iterator[Any]:
+    """Yield items without the columns that solutions do not have: timestamps, sort keys; `others`.
 
     >>> from streamsparql.algebra.terms import IRI
     >>> x, since = Variable("x"), variable_of(".t ?x")
@@ -81,7 +111,7 @@ def without_hidden(items: Iterable[Any]) -> Iterator[Any]:
     """
     for item in items:
         if isinstance(item, Solution):
-            yield item.project(v for v in item if in_solution(v.name))
+            yield item.project(v for v in item if in_solution(v.name) and v.name not in others)
         else:
             yield item.triple if isinstance(item, Stamped) else item
 
@@ -136,8 +166,13 @@ class TraceWording:
         return self.element(element)
 
     def times(self, element: Element[Any]) -> str:
-        """Format the validity of an element, a half-open interval."""
+        """Format the validity of an element, a half-open interval; the occurrence of an event.
+
+        A row about an event that is retained has a validity: the time for which it is needed.
+        """
         _, start, end = element
+        if isinstance(element, EventElement) and end == start + 1:
+            return f"[{self.moment(element.since)}, {self.moment(start)}]"
         if end >= INFINITY:
             return "always" if start <= 0 else f"from {self.moment(start)} on"
         if start >= end:

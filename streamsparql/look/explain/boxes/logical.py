@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import TypeGuard
 
-from streamsparql.algebra.event import Closure
+from streamsparql.algebra.closure import Closure
+from streamsparql.algebra.entailment import Entailed, Entailing
+from streamsparql.algebra.event import SeqWithout
 from streamsparql.algebra.expressions import Call, Volatile
 from streamsparql.algebra.filter import AntiJoin, Mark, SemiJoin
 from streamsparql.algebra.graph import Describe
@@ -62,8 +64,12 @@ def _inputs(plan: Plan, write: Writer) -> list[tuple[str, Plan]]:
             return [("", rows), (write.variable(variable), pattern)]
         case SemiJoin(rows, pattern) | AntiJoin(rows, pattern):
             return [("", rows), ("pattern", pattern)]
+        case Entailed(triples, schema) | Entailing(_, triples, schema):
+            return [("", triples), ("schema", schema)]
         case Describe(_, rows, data):
             return [("", rows), ("data", data)]
+        case SeqWithout(left, right, absent):
+            return [("", left), ("", right), ("without", absent)]
         case Closure(_, rules, rows):
             return [*(("rule", rule) for rule in rules), ("", rows)]
     return [("", below) for below in plan.inputs]

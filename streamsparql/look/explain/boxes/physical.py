@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI
 from streamsparql.display import Description
 from streamsparql.look.explain.boxes.box import Box, build_tree
-from streamsparql.look.explain.boxes.phrases import meaning, plan_writer
+from streamsparql.look.explain.boxes.phrases import meaning, plan_writer, with_units
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
@@ -100,9 +101,12 @@ def description_of(operator: ExplainedOperator, write: Writer) -> Description:
 
 
 def _title(operator: ExplainedOperator, write: Writer) -> str:
-    """Return the title of the logical node, else the operator's own parameters."""
+    """Return the title of the logical node, else the operator's own parameters; and its bound."""
     text = "" if operator.node is None else title(operator.node, write)
-    return text or _IRI.sub(lambda match: write.term(IRI(match[1])), operator.facts())
+    text = text or _IRI.sub(lambda match: write.term(IRI(match[1])), operator.facts())
+    within: int = getattr(operator, "within", INFINITY)
+    bound = f"within {with_units(within)}" if within < INFINITY else ""
+    return ", ".join(part for part in (text, bound) if part)
 
 
 _IRI = re.compile(r"<([^<>\s\"]*)>")

@@ -14,6 +14,7 @@ from streamsparql.algebra.partition import (
     common_jumps,
     element_windows,
     partition_keys,
+    refuse_events,
     stream_reaches,
 )
 from streamsparql.algebra.plan import Plan
@@ -67,6 +68,7 @@ def spark_box(
     ('Merge', 'Slabs', '<s>; look-back 1 min')
     """
     plan = query.rewriting.plan
+    refuse_events(plan)
     measures = measured or {}
     below = [*_preparation(measures), *_streams(plan, run), *_cut(plan, run, measures)]
     if run is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from streamsparql.algebra import align, event, filter, graph, group, join, match, path, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
+from streamsparql.algebra.closure import Closure
+from streamsparql.algebra.entailment import Entailed, Entailing
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import IRI, Term
@@ -21,6 +23,10 @@ def title(plan: Plan, write: Writer) -> str:
     match plan:
         case AccessStream() | AccessGraph() | w.Window():
             return _source(plan, write)
+        case Entailed():
+            return "RDFS"
+        case Entailing(pattern):
+            return write.pattern(pattern)
         case align.Align():
             return _align(plan)
         case match.TriplePatternMatching(pattern, _, stamps):
@@ -40,7 +46,7 @@ def title(plan: Plan, write: Writer) -> str:
             return write.condition(condition)
         case event.EventPair():
             return _event(plan, write)
-        case event.Closure(stream):
+        case Closure(stream):
             return _stream(stream, write)
         case graph.Graph(name):
             return write.term(name)
@@ -116,6 +122,10 @@ def _event(plan: event.EventPair, write: Writer) -> str:
             return "SEQ"
         case event.EqJoin():
             return "EQUALS"
+        case event.NeverBefore(_, _, condition):
+            return "" if condition is None else write.condition(condition)
+        case event.SeqWithout():
+            return "SEQ"
     raise AssertionError(plan)
 
 

@@ -1,0 +1,1 @@
+"""RDFS entailment on term ids: the schema of static graphs, and matching with it."""
