@@ -39,6 +39,7 @@ from streamsparql.cli.common_options import (
 )
 from streamsparql.cli.data_options import add_data_options, stamp_options, with_mappings
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
+from streamsparql.cli.words import expand_names
 from streamsparql.errors import StreamSparqlError
 from streamsparql.overriding import override
 
@@ -369,14 +370,9 @@ class Magics:
         """Return the arguments of `Query.run`, with the values of the notebook's variables."""
         from streamsparql.run.input import existing_file
 
-        prefixes = query.prefixes
-        streams, named = (
-            files_by_name([_expanded(word, known, prefixes) for word in words], known, option)
-            for words, known, option in (
-                (options.stream, query.streams, "stream"),
-                (options.named, query.graphs, "named"),
-            )
-        )
+        expand_names(query, options)
+        streams = files_by_name(options.stream, query.streams, "stream")
+        named = files_by_name(options.named, query.graphs, "named")
         if missing := [name for name in query.streams if name not in streams]:
             raise UsageError(f"missing stream <{missing[0]}>; add --streams {missing[0]}=VAR")
         engine: dict[str, Any] = {}
@@ -441,18 +437,6 @@ class Magics:
         close = difflib.get_close_matches(word, known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise UsageError(f"unknown variable{' or file' * files} {word}{hint}")
-
-
-def _expanded(text: str, known: Sequence[str], prefixes: Mapping[str, str]) -> str:
-    """Expand the prefixed name in `NAME=VAR` with a prefix of the query, if it is a known IRI.
-
-    >>> _expanded(":s=wind", ["http://e/s"], {"": "http://e/"})
-    'http://e/s=wind'
-    """
-    name, equals, word = text.partition("=")
-    prefix, colon, local = name.partition(":")
-    whole = prefixes.get(prefix, "") + local
-    return f"{whole}={word}" if equals and colon and whole in known else text
 
 
 # -- completion ------------------------------------------------------------------------------------
