@@ -40,7 +40,6 @@ from streamsparql.cli.common_options import (
 from streamsparql.cli.data_options import add_data_options, stamp_options, with_mappings
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.cli.words import expand_names
-from streamsparql.errors import StreamSparqlError
 from streamsparql.overriding import override
 
 if TYPE_CHECKING:
@@ -67,28 +66,20 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def _magic(function: Callable[..., None], parser: argparse.ArgumentParser) -> Callable[..., None]:
-    """Wrap a magic so that an error of this package ends the cell without a traceback."""
+    """Wrap a magic so that a usage error shows the usage; no error has a traceback."""
 
     @wraps(function)
     def magic(line: str, cell: str | None = None) -> None:
         try:
             function(line, cell)
-        except StreamSparqlError as error:
-            lines = _error_lines(error, parser)
+        except UsageError as error:
+            lines = [f"\033[1;31musage error\033[0m: {error}", parser.format_usage().rstrip()]
             error.__dict__["_render_traceback_"] = lambda: lines  # IPython calls this
             raise
 
     magic.__doc__ = f"{function.__doc__}\n\n{parser.format_help()}"
     magic.__dict__["_ipython_magic_no_var_expand"] = True  # braces belong to the query
     return magic
-
-
-def _error_lines(error: StreamSparqlError, parser: argparse.ArgumentParser) -> list[str]:
-    """Return the lines that show an error, with its kind in red."""
-    if isinstance(error, UsageError):
-        return [f"\033[1;31musage error\033[0m: {error}", parser.format_usage().rstrip()]
-    first, *more = str(error).splitlines() or [""]
-    return [f"\033[1;31m{type(error).__name__}\033[0m: {first}", *more]
 
 
 # -- options ---------------------------------------------------------------------------------------

@@ -70,9 +70,9 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     add_compile_options(parser, add_words, title)
     group = parser.add_argument_group("output")
     add = group.add_argument
-    stages, formats = (", ".join(names[1:]) for names in (EXPLAIN_STAGES, EXPLAIN_FORMATS))
+    stages, formats = "all: syntax, logical, optimized; physical; spark", EXPLAIN_FORMATS
     add("--stage", choices=EXPLAIN_STAGES, metavar="NAME", default="all", help=stages)
-    add("--format", choices=EXPLAIN_FORMATS, metavar="NAME", help=formats)
+    add("--format", type=_format, choices=formats, metavar="NAME", help=", ".join(formats))
     add("-o", dest="output", metavar="FILE", help="write to a file; its extension is the format")
     add("--output", metavar="FILE", help=argparse.SUPPRESS)
     add("--analyze", action="store_true", help="run the query, and show rows, state and time")
@@ -83,6 +83,15 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     add_data_options(parser)
     data_defaults = {a.dest: a.default for a in parser._actions if a.dest not in before}
     parser.set_defaults(run=partial(_explain, data_defaults))
+
+
+def _format(name: str) -> str:
+    """Return the name of a format; raise an error for one that needs a converter."""
+    from streamsparql.look.explain import conversion
+
+    if advice := conversion(name):
+        raise argparse.ArgumentTypeError(advice)
+    return name
 
 
 def add_check(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -112,7 +121,10 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
         extension = os.path.splitext(options.output or "")[1].lower()
         options.format = _EXTENSIONS.get(extension)
         if options.format is None:
-            raise UsageError(f"-o {options.output}: unknown extension; add --format")
+            from streamsparql.look.explain import conversion
+
+            why = conversion(extension[1:]) or "unknown extension; add --format"
+            raise UsageError(f"-o {options.output}: {why}")
     if not over_data:
         from streamsparql.look.explain import explain
 

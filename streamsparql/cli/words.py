@@ -29,7 +29,7 @@ def add_words(group: argparse._ArgumentGroup) -> None:
     """Add the query, as a file or as text, and the files of its data, as one entry of the help."""
     words, text = "a query, and the files of its stream", "the text of a query"
     add_together(
-        "a file or text; the files of its stream; - for standard input",
+        "a file, a text or - for stdin; stream files",
         group.add_argument("words", metavar="QUERY [FILE ...]", nargs="*", help=words),
         group.add_argument("-q", dest="inline", metavar="TEXT", help=text),
     )

@@ -306,3 +306,17 @@ def test_the_extension_does_not_import_ipython() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_an_error_of_the_library_has_no_traceback(notebook: Notebook) -> None:
+    """Only the message is shown, and where code of the user failed, if that is the cause."""
+    notebook["streamsparql"] = streamsparql
+    done = notebook.run("streamsparql.compile('SELECT ?x { FILTRE(?x) }')")
+    assert isinstance(done.error, streamsparql.QuerySyntaxError)
+    assert "QuerySyntaxError: line 1, column 13" in done.text
+    assert "Traceback" not in done.text
+    assert "query.py" not in done.text
+    cell = "def fail(): 1 / 0\ntry: fail()\nexcept ZeroDivisionError as error:\n"
+    done = notebook.run(f"{cell}    raise streamsparql.EngineError('no rows') from error")
+    assert "EngineError: no rows\ncaused by ZeroDivisionError: division by zero" in done.text
+    assert "line 1, in fail)" in done.text
