@@ -1,4 +1,4 @@
-"""The command that is meant where the first word of a command line is none."""
+"""The command that is meant where a command line does not start with one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _MEANT = {
     **dict.fromkeys(("analyze", "profile"), "explain --analyze"),
     **dict.fromkeys(("lint", "validate", "parse"), "check"),
     **dict.fromkeys(("schema", "inspect", "cat"), "head"),
+    **dict.fromkeys(("repl", "sql", "sparql", "console", "interactive"), "shell"),
     **dict.fromkeys(("sort", "convert"), "prepare"),
     "help": "--help",
     "version": "--version",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamsparql.query import Query
 
 QUERY_EXTENSIONS = (".rq", ".sparql")
-_GRAPH_EXTENSIONS = ("nt", "ttl", "n3", "rdf", "owl", "xml", "jsonld")
+GRAPH_EXTENSIONS = ("nt", "ttl", "n3", "rdf", "owl", "xml", "jsonld")
 """Formats without timestamps, which are those of static graphs."""
 _NAMED = ("stream", "named", "map", "time_unit", "time_zone", "stamp_from")
 """The options whose values may start with the IRI of a stream or graph."""
@@ -82,7 +82,7 @@ def place_files(query: Query, options: argparse.Namespace) -> None:
     from streamsparql.sources.paths import extension_of
 
     for file in options.files:
-        is_static = not options.stamp_from and extension_of(file) in _GRAPH_EXTENSIONS
+        is_static = not options.stamp_from and extension_of(file) in GRAPH_EXTENSIONS
         if is_static or not query.streams:
             options.graph = [*options.graph, file]
         elif len(query.streams) == 1:

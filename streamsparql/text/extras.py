@@ -1,4 +1,4 @@
-"""The command that installs an extra of this package, from where this one came from."""
+"""The command that installs an extra of this package, from its checkout or from an index."""
 
 from __future__ import annotations
 
