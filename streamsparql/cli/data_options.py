@@ -328,5 +328,5 @@ def on_engine(options: argparse.Namespace, arguments: dict[str, Any]) -> Iterato
         return
     from streamsparql.cli.spark_commands import spark_session
 
-    with spark_session(options.master) as spark:
+    with spark_session(options.master, getattr(options, "quiet", False)) as spark:
         yield {**arguments, "engine": "spark", "spark": spark, "slabs": options.slabs}

@@ -244,6 +244,8 @@ def _run_on_spark(
     query: Query, arguments: dict[str, Any], options: argparse.Namespace, summary: Summary
 ) -> int:
     """Run the query on Spark, and write all rows at its end."""
+    from streamsparql.spark.spark_result import SparkComputation
+
     result = query.run(**arguments)
     target, kind = _target(options)
     rows = result.write(
@@ -255,10 +257,13 @@ def _run_on_spark(
         escape_formulas=options.escape_formulas,
         values=options.values,
     )
+    computation = result.computation
+    assert isinstance(computation, SparkComputation)
+    items = round(computation.run.histogram.rows)
     if summary.needs_rejects and not options.strict:  # listing them reads the streams again
-        summary.show_rejects(result.computation.rejects(), rows, result.computation.notes())
+        summary.show_on_spark(items, computation.rejects(), rows, computation.notes())
     else:
-        summary.show_rejects([], rows)
+        summary.show_on_spark(items, [], rows, None)
     if not options.quiet and (not rows or result.computation.is_empty()):
         show_lines(result.why_empty(options.report, options.every).lines())
     return 0

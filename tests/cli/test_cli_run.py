@@ -568,7 +568,10 @@ def test_spark_prints_the_same_rows_and_is_quiet(folder):
     spark = ("--engine", "spark", "--master", "local[1]", "--slabs", "2")
     done = run(folder, *csv, *spark)
     assert done.stdout.splitlines() == output_lines(folder, *csv)
-    assert re.fullmatch(r"3 rows; 0 late or rejected; .* s\n", done.stderr), done.stderr
+    *progress, first, note = done.stderr.splitlines()
+    assert all(re.fullmatch(r"\d+ s: stage .*", line) for line in progress), progress
+    assert re.fullmatch(r"about 3 items: 0 late, 0 rejected; 3 rows in .* s", first), first
+    assert note.startswith("note: this is little data for Spark; --engine embedded")
 
 
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="pyspark is not installed")
