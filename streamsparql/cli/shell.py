@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.cli.common_options import Commands, HelpFormatter, split_name
-from streamsparql.cli.shell_words import COMMANDS, completions
+from streamsparql.cli.shell_words import COMMANDS, shell_completions
 from streamsparql.cli.words import GRAPH_EXTENSIONS, QUERY_EXTENSIONS, expanded_name
 from streamsparql.errors import EngineError, StreamSparqlError
 from streamsparql.text.extras import install
@@ -234,7 +234,7 @@ def line_editor(shell: Shell) -> PromptSession[str]:
 
         def get_completions(self, document: Any, _: Any) -> Iterator[Completion]:
             """Yield the completions of the word before the cursor."""
-            for word, length in completions(document.text_before_cursor, shell.text):
+            for word, length in shell_completions(document.text_before_cursor, shell.text):
                 yield Completion(word, start_position=-length)
 
     keys = KeyBindings()

@@ -30,18 +30,18 @@ KEYWORDS = (
 _DECLARED = re.compile(r"PREFIX\s+([\w.-]*):\s*<", re.I)
 
 
-def completions(text: str, before: str = "") -> Iterator[tuple[str, int]]:
+def shell_completions(text: str, before: str = "") -> Iterator[tuple[str, int]]:
     r"""Yield the completions of the last word of a text, each with the length of that word.
 
     `before` is the last query, whose prefixes are proposed too.
 
-    >>> list(completions("\\ex")), list(completions("SELECT ?x WH"))
+    >>> list(shell_completions("\\ex")), list(shell_completions("SELECT ?x WH"))
     ([('\\explain', 3)], [('WHERE', 2)])
-    >>> list(completions("PREFIX sos"))
+    >>> list(shell_completions("PREFIX sos"))
     [('sosa: <http://www.w3.org/ns/sosa/>', 3)]
-    >>> list(completions("PREFIX wtur: <http://e.org/> SELECT ?turbine { ?turbine wt"))
+    >>> list(shell_completions("PREFIX wtur: <http://e.org/> SELECT ?turbine { ?turbine wt"))
     [('wtur:', 2)]
-    >>> list(completions("SELECT ?turbine { ?tu"))
+    >>> list(shell_completions("SELECT ?turbine { ?tu"))
     [('?turbine', 3)]
     """
     if text.startswith("\\"):

@@ -10,7 +10,7 @@ from support.command_line import FROM, MEAN, PREFIX
 
 from streamsparql.cli import main
 from streamsparql.cli.shell import Shell, line_editor, typed
-from streamsparql.cli.shell_words import completions
+from streamsparql.cli.shell_words import shell_completions
 
 MEAN_LINES = MEAN.replace("{", "{\n")
 TWO = f"{PREFIX}SELECT ?t {FROM} FROM STREAM :rain WINDOW RANGE 1 MINUTE {{ ?t :speed ?v }}"
@@ -121,9 +121,9 @@ def test_lines_are_edited_with_history_and_completion(folder, monkeypatch, capsy
 
 def test_files_are_completed(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    assert list(completions("\\stream :wind=wi")) == [("wind.nq", 2)]
-    assert list(completions(f"\\run {folder}/fa")) == [("fast.rq", 2)]
-    assert list(completions("\\stream gone/")) == []
-    assert list(completions("\\explain phy")) == [("physical", 3)]
-    assert list(completions("SELECT ?x { ?x :sp", "PREFIX : <http://e.org/>")) == []
-    assert (":", 0) not in list(completions("SELECT ?x { ?x "))
+    assert list(shell_completions("\\stream :wind=wi")) == [("wind.nq", 2)]
+    assert list(shell_completions(f"\\run {folder}/fa")) == [("fast.rq", 2)]
+    assert list(shell_completions("\\stream gone/")) == []
+    assert list(shell_completions("\\explain phy")) == [("physical", 3)]
+    assert list(shell_completions("SELECT ?x { ?x :sp", "PREFIX : <http://e.org/>")) == []
+    assert (":", 0) not in list(shell_completions("SELECT ?x { ?x "))

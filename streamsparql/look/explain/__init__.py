@@ -139,7 +139,7 @@ def known_name(name: str, table: Mapping[str, object], kind: str) -> str:
 
 
 def conversion(kind: str) -> str:
-    """Return how to make a picture in another format from one in SVG; empty if it is none.
+    """Return how to convert an SVG to another format of pictures; empty for any other format.
 
     >>> conversion("png")
     'no format png; write plan.svg, and convert it: rsvg-convert -f png -o plan.png plan.svg'
