@@ -53,6 +53,8 @@ def test_explain_reads_standard_input():
 
 def test_explain_writes_a_file(query, tmp_path):
     done = run("explain", query, "-o", str(tmp_path / "plan.pdf"))
+    assert (done.returncode, "rsvg-convert -f pdf -o plan.pdf plan.svg" in done.stderr) == (2, True)
+    done = run("explain", query, "-o", str(tmp_path / "plan.xyz"))
     assert (done.returncode, "unknown extension" in done.stderr) == (2, True)
     done = run("explain", query, "--format", "svg", "-o", str(tmp_path / "plan.svg"))
     assert (done.returncode, done.stdout) == (0, "")
