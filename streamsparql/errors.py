@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 import warnings
 from typing import NamedTuple, Self
 
@@ -110,6 +111,26 @@ class StreamSparqlError(Exception):
 
     def __str__(self) -> str:
         return escape_controls(super().__str__())
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython and notebooks show in place of a traceback.
+
+        >>> SourceError("wind.nq: No such file or directory")._render_traceback_()
+        ['\x1b[1;31mSourceError\x1b[0m: wind.nq: No such file or directory']
+        """
+        first, *more = str(self).splitlines() or [""]
+        return [f"\033[1;31m{type(self).__name__}\033[0m: {first}", *more, *_cause(self)]
+
+
+def _cause(error: BaseException) -> list[str]:
+    """Return a line with the error that caused one, if it is of code outside of this package."""
+    cause = error.__cause__
+    frames = [] if cause is None else list(traceback.walk_tb(cause.__traceback__))
+    if not frames or _is_inside(frames[-1][0].f_globals.get("__name__", "")):
+        return []
+    frame, line = frames[-1]
+    place = f"{frame.f_code.co_filename}, line {line}, in {frame.f_code.co_name}"
+    return [escape_controls(f"caused by {type(cause).__name__}: {cause} ({place})")]
 
 
 class TextError(StreamSparqlError):

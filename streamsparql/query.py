@@ -420,7 +420,7 @@ class Query(CompiledQuery):
         *,
         run: SparkRun | None = None,
     ) -> str:
-        """Return a stage of the query, or all of them, as text or a picture.
+        """Return a stage of the query, or all that need no engine, as text or a picture.
 
         Stages are syntax, logical, optimized, physical and spark; formats are text, json, dot,
         mermaid, svg and html. With a `run` over data, the stage spark shows its cut into tasks.

@@ -16,8 +16,9 @@ from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import NoReturn
 
-from streamsparql.cli import completion, demo, heads, queries, runs, spark_commands
-from streamsparql.cli.common_options import DIALECT_CHOICES, HelpFormatter, UsageError
+from streamsparql.cli import completion, demo, heads, queries, runs, shell, spark_commands
+from streamsparql.cli.common_options import DIALECT_CHOICES, Commands, HelpFormatter, UsageError
+from streamsparql.cli.mistaken import mistaken_command
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.cli.version import VersionAction
 from streamsparql.errors import DataWarning, StreamSparqlError
@@ -59,8 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments:
+        parser.print_help()
+        return 0
+    if mistake := mistaken_command(arguments, _commands(parser)):
+        parser.error(mistake)
     options, unknown = parser.parse_known_args(arguments)
-    if unknown:
+    if hasattr(options, "words") and all(not x.startswith("-") or x == "-" for x in unknown):
+        options.words += unknown  # words after an option
+    elif unknown:
         _reject_unknown(parser, options.command, unknown)
     try:
         status: int = options.run(options)
@@ -77,12 +86,16 @@ def _reject_unknown(
     parser: argparse.ArgumentParser, command: str, unknown: Sequence[str]
 ) -> NoReturn:
     """Exit with an error about unknown arguments, with the usage of their command."""
-    (commands,) = (each for each in parser._actions if each.dest == "command" and each.choices)
-    assert isinstance(commands.choices, dict)
-    chosen: argparse.ArgumentParser = commands.choices[command]
+    chosen = _commands(parser)[command]
     near = get_close_matches(unknown[0].partition("=")[0], chosen._option_string_actions, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     chosen.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+
+
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of the commands, by name."""
+    (commands,) = (each for each in parser._actions if isinstance(each, Commands))
+    return commands.choices
 
 
 def _print_error(text: str) -> None:
@@ -116,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     queries.add_explain(commands)
     queries.add_check(commands)
     heads.add_head(commands)
+    shell.add_shell(commands, main)
     demo.add_demo(commands)
     spark_commands.add_prepare(commands)
     completion.add_completion(commands)

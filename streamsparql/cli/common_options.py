@@ -73,7 +73,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return super()._expand_help(action) if shared is None else shared
 
 
-_LONG_INVOCATION = 26
+_LONG_INVOCATION = 24
 
 
 def add_together(shared_help: str, first: argparse.Action, *others: argparse.Action) -> None:
@@ -85,17 +85,17 @@ def add_together(shared_help: str, first: argparse.Action, *others: argparse.Act
 
 def add_compile_options(
     parser: argparse.ArgumentParser,
-    query: str | None = None,
+    add_query: Callable[[argparse._ArgumentGroup], None] | None = None,
     title: str = "how the query is read",
 ) -> None:
     """Add the options of a command that compiles a query, as a group below `title`.
 
-    `query` is the help text of the QUERY argument; without it, the caller adds QUERY and --help.
+    `add_query` adds the query to the group, before --help; without it, the caller adds both.
     """
     group = parser.add_argument_group(title)
     add = group.add_argument
-    if query:
-        add("query", metavar="QUERY", help=query)
+    if add_query:
+        add_query(group)
         add("-h", "--help", action="help", help="show this help and exit")
     names = ", ".join(DIALECT_CHOICES[1:])
     add("--dialect", choices=DIALECT_CHOICES, metavar="NAME", default="auto", help=names)

@@ -25,6 +25,7 @@ from streamsparql.cli.common_options import (
     read_text,
     split_name,
 )
+from streamsparql.cli.words import expand_names, place_files
 from streamsparql.errors import SourceError, StreamSparqlError
 
 if TYPE_CHECKING:
@@ -53,8 +54,12 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     )
     repeated("--map", metavar="[IRI=]RQ", help="file with a CONSTRUCT over the columns of a table")
     add("--auto", action="store_true", help="map tables without --map as `head` shows")
-    add("--no-header", action="store_true", help="the mapped CSV has none: columns are ?a ?b ?c ..")
-    add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab")
+    header = "the mapped CSV has none: columns are ?a ?b ?c .."
+    add_together(
+        "of the mapped CSV: columns ?a ?b ..; separator",
+        add("--no-header", action="store_true", help=header),
+        add("--delimiter", metavar="C", help="separator of the mapped CSV, such as ; or tab"),
+    )
     add("--no-files", action="store_true", help="read no graph that only the query names")
     add("--max-delay", metavar="DUR", type=parse_delay, default=0, help=delay)
     place = "column, path or predicate with the timestamps"
@@ -106,7 +111,8 @@ def check_data(options: argparse.Namespace) -> None:
         raise UsageError("--time-limit requires --engine embedded")
     if None not in (options.start, options.end) and options.start >= options.end:
         raise UsageError("--until must be after --from")
-    files = [options.query, *options.graph, *options.stream, *options.named, *options.map]
+    files = [options.query or "", *options.files]
+    files += [*options.graph, *options.stream, *options.named, *options.map]
     if sum(file == "-" or file.endswith("=-") for file in files) > 1:
         raise UsageError("standard input can only be read once; pass - for one file only")
     if sys.stdin is None and any(file == "-" or file.endswith("=-") for file in files):
@@ -134,6 +140,8 @@ def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
     from streamsparql.run.input import existing_file
 
     raise_open_file_limit()
+    place_files(query, options)
+    expand_names(query, options)
     paths_by_stream = files_by_name(options.stream, query.streams, "stream")
     named = files_by_name(options.named, query.graphs, "named")
     for path in chain(*paths_by_stream.values(), *named.values(), options.graph):
@@ -307,8 +315,9 @@ def check_targets(
 
     graphs = graph_sources(query, RunInput(**arguments))
     maps = [(split_name(text, query.streams) or ("", text))[1] for text in options.map]
+    queries = [] if options.query is None else [options.query]
     for file in files:
-        check_target(file, [options.query, *maps, *arguments["streams"].values(), *graphs])
+        check_target(file, [*queries, *maps, *arguments["streams"].values(), *graphs])
 
 
 @contextmanager
@@ -319,5 +328,5 @@ def on_engine(options: argparse.Namespace, arguments: dict[str, Any]) -> Iterato
         return
     from streamsparql.cli.spark_commands import spark_session
 
-    with spark_session(options.master) as spark:
+    with spark_session(options.master, getattr(options, "quiet", False)) as spark:
         yield {**arguments, "engine": "spark", "spark": spark, "slabs": options.slabs}

@@ -39,7 +39,7 @@ from streamsparql.cli.common_options import (
 )
 from streamsparql.cli.data_options import add_data_options, stamp_options, with_mappings
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
-from streamsparql.errors import StreamSparqlError
+from streamsparql.cli.words import expand_names
 from streamsparql.overriding import override
 
 if TYPE_CHECKING:
@@ -66,28 +66,20 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def _magic(function: Callable[..., None], parser: argparse.ArgumentParser) -> Callable[..., None]:
-    """Wrap a magic so that an error of this package ends the cell without a traceback."""
+    """Wrap a magic so that a usage error shows the usage; no error has a traceback."""
 
     @wraps(function)
     def magic(line: str, cell: str | None = None) -> None:
         try:
             function(line, cell)
-        except StreamSparqlError as error:
-            lines = _error_lines(error, parser)
+        except UsageError as error:
+            lines = [f"\033[1;31musage error\033[0m: {error}", parser.format_usage().rstrip()]
             error.__dict__["_render_traceback_"] = lambda: lines  # IPython calls this
             raise
 
     magic.__doc__ = f"{function.__doc__}\n\n{parser.format_help()}"
     magic.__dict__["_ipython_magic_no_var_expand"] = True  # braces belong to the query
     return magic
-
-
-def _error_lines(error: StreamSparqlError, parser: argparse.ArgumentParser) -> list[str]:
-    """Return the lines that show an error, with its kind in red."""
-    if isinstance(error, UsageError):
-        return [f"\033[1;31musage error\033[0m: {error}", parser.format_usage().rstrip()]
-    first, *more = str(error).splitlines() or [""]
-    return [f"\033[1;31m{type(error).__name__}\033[0m: {first}", *more]
 
 
 # -- options ---------------------------------------------------------------------------------------
@@ -369,14 +361,9 @@ class Magics:
         """Return the arguments of `Query.run`, with the values of the notebook's variables."""
         from streamsparql.run.input import existing_file
 
-        prefixes = query.prefixes
-        streams, named = (
-            files_by_name([_expanded(word, known, prefixes) for word in words], known, option)
-            for words, known, option in (
-                (options.stream, query.streams, "stream"),
-                (options.named, query.graphs, "named"),
-            )
-        )
+        expand_names(query, options)
+        streams = files_by_name(options.stream, query.streams, "stream")
+        named = files_by_name(options.named, query.graphs, "named")
         if missing := [name for name in query.streams if name not in streams]:
             raise UsageError(f"missing stream <{missing[0]}>; add --streams {missing[0]}=VAR")
         engine: dict[str, Any] = {}
@@ -441,18 +428,6 @@ class Magics:
         close = difflib.get_close_matches(word, known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise UsageError(f"unknown variable{' or file' * files} {word}{hint}")
-
-
-def _expanded(text: str, known: Sequence[str], prefixes: Mapping[str, str]) -> str:
-    """Expand the prefixed name in `NAME=VAR` with a prefix of the query, if it is a known IRI.
-
-    >>> _expanded(":s=wind", ["http://e/s"], {"": "http://e/"})
-    'http://e/s=wind'
-    """
-    name, equals, word = text.partition("=")
-    prefix, colon, local = name.partition(":")
-    whole = prefixes.get(prefix, "") + local
-    return f"{whole}={word}" if equals and colon and whole in known else text
 
 
 # -- completion ------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from streamsparql.cli.common_options import (
     UsageError,
     add_compile_options,
     check_output,
-    compile_file,
     period_option,
 )
 from streamsparql.cli.data_options import (
@@ -30,6 +29,7 @@ from streamsparql.cli.data_options import (
     run_arguments,
 )
 from streamsparql.cli.screen import Screen
+from streamsparql.cli.words import add_words, compile_query, name_query
 from streamsparql.errors import StreamSparqlError
 
 if TYPE_CHECKING:
@@ -61,18 +61,18 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="show how a query is read, its plan, and its costs",
-        usage="%(prog)s QUERY [OPTION ...]",
+        usage="%(prog)s QUERY [FILE ...] [OPTION ...]",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
         add_help=False,
     )
     title = "show how a query is read, its plan, and with --analyze its run over data"
-    add_compile_options(parser, "a file, or - for standard input", title)
+    add_compile_options(parser, add_words, title)
     group = parser.add_argument_group("output")
     add = group.add_argument
-    stages, formats = (", ".join(names[1:]) for names in (EXPLAIN_STAGES, EXPLAIN_FORMATS))
+    stages, formats = "all: syntax, logical, optimized; physical; spark", EXPLAIN_FORMATS
     add("--stage", choices=EXPLAIN_STAGES, metavar="NAME", default="all", help=stages)
-    add("--format", choices=EXPLAIN_FORMATS, metavar="NAME", help=formats)
+    add("--format", type=_format, choices=formats, metavar="NAME", help=", ".join(formats))
     add("-o", dest="output", metavar="FILE", help="write to a file; its extension is the format")
     add("--output", metavar="FILE", help=argparse.SUPPRESS)
     add("--analyze", action="store_true", help="run the query, and show rows, state and time")
@@ -85,6 +85,15 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=partial(_explain, data_defaults))
 
 
+def _format(name: str) -> str:
+    """Return the name of a format; raise an error for one that needs a converter."""
+    from streamsparql.look.explain import conversion
+
+    if advice := conversion(name):
+        raise argparse.ArgumentTypeError(advice)
+    return name
+
+
 def add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the command `check`."""
     parser = commands.add_parser(
@@ -94,26 +103,32 @@ def add_check(commands: Commands[argparse.ArgumentParser]) -> None:
         epilog="example: streamsparql check queries/*.rq",
         formatter_class=HelpFormatter,
     )
-    parser.add_argument("query", metavar="QUERY", nargs="+", help="files, or - for standard input")
+    parser.add_argument("query", metavar="QUERY", nargs="*", help="files, or - for standard input")
+    parser.add_argument("-q", dest="inline", metavar="TEXT", help="the text of a query")
     add_compile_options(parser)
     parser.set_defaults(run=_check)
 
 
 def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
     """Explain a query; `defaults` are the default values of the data options."""
-    over_data = options.analyze or (options.stage == "spark" and options.stream)
+    name_query(options)
+    data = options.stream or options.files
+    over_data = options.analyze or (options.stage == "spark" and data)
     _check_options(options, {} if over_data else defaults)
     check_output(options.output)
-    query = compile_file(options.query, options)
+    query = compile_query(options)
     if options.format is None:
         extension = os.path.splitext(options.output or "")[1].lower()
         options.format = _EXTENSIONS.get(extension)
         if options.format is None:
-            raise UsageError(f"-o {options.output}: unknown extension; add --format")
+            from streamsparql.look.explain import conversion
+
+            why = conversion(extension[1:]) or "unknown extension; add --format"
+            raise UsageError(f"-o {options.output}: {why}")
     if not over_data:
         from streamsparql.look.explain import explain
 
-        if options.output and _is_same_file(options.output, options.query):
+        if options.output and options.query and _is_same_file(options.output, options.query):
             raise UsageError(f"-o {options.output}: would overwrite the query")
         _show(partial(explain, query, options.stage, options.format), options)
         return 0
@@ -145,17 +160,21 @@ def _check_options(options: argparse.Namespace, unused: Mapping[str, Any]) -> No
         raise UsageError("--stage spark with --analyze requires --engine spark")
     if not options.analyze and (options.report is not None or options.every is not None):
         raise UsageError("--report and --every require --analyze")
-    for name, default in unused.items():
-        if getattr(options, name) != default:
-            option = {"start": "from", "end": "until"}.get(name, name).replace("_", "-")
-            raise UsageError(
-                f"--{option} requires --analyze, which runs the query, or --stage spark with"
-                " --stream, which shows how Spark would run it; other stages read no data"
-            )
+    unread = list(options.files) if unused else []
+    unread += [_flag(name) for name, value in unused.items() if getattr(options, name) != value]
+    if unread:
+        raise UsageError(
+            f"{unread[0]} requires --analyze, which runs the query, or --stage spark with"
+            " --stream, which shows how Spark would run it; other stages read no data"
+        )
     if options.stage == "spark":
         options.engine = "spark"
     if not unused:
         check_data(options)
+
+
+def _flag(name: str) -> str:
+    return "--" + {"start": "from", "end": "until"}.get(name, name).replace("_", "-")
 
 
 def _analyze(query: Query, arguments: dict[str, Any], options: argparse.Namespace) -> int:
@@ -214,9 +233,14 @@ def _show(render: Callable[..., str], options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> int:
     """Check all queries, also those after one with an error."""
     status = 0
-    for name in options.query:
+    queries: list[str | None] = list(options.query)
+    if options.inline is not None:
+        queries.append(None)
+    if not queries:
+        raise UsageError("missing query; name its file, or write -q 'SELECT ..'")
+    for options.query in queries:
         try:
-            warnings = compile_file(name, options).check()
+            warnings = compile_query(options).check()
         except StreamSparqlError as error:
             status = 1
             print(f"{options.name}: {error}", file=sys.stderr)

@@ -17,7 +17,6 @@ from streamsparql.cli.common_options import (
     add_compile_options,
     add_together,
     check_output,
-    compile_file,
     show_warnings,
 )
 from streamsparql.cli.data_options import (
@@ -36,6 +35,7 @@ from streamsparql.cli.summary import (
     show_short_windows,
     show_why_empty,
 )
+from streamsparql.cli.words import add_words, compile_query, name_query
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -46,7 +46,7 @@ OUTPUT_FORMATS = (
 )
 VALUES = ("terms", "native")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
-_EXAMPLE = "example: streamsparql run query.rq --stream wind.nq --graph turbines.ttl"
+_EXAMPLE = "example: streamsparql run query.rq wind.nq --graph turbines.ttl"
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -54,13 +54,13 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "run",
         help="run a query over files or standard input",
-        usage="%(prog)s QUERY [--stream [IRI=]FILE ...] [OPTION ...]",
+        usage="%(prog)s QUERY [FILE ...] [--stream [IRI=]FILE ...] [OPTION ...]",
         epilog=_EXAMPLE,
         formatter_class=HelpFormatter,
         add_help=False,
     )
     title = "run a query over files, folders or standard input"
-    add_compile_options(parser, "a file, or - for standard input", title)
+    add_compile_options(parser, add_words, title)
     add_data_options(parser)
     group = parser.add_argument_group("results")
     add = group.add_argument
@@ -81,13 +81,14 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--escape-formulas", action="store_true", help=formulas)
     add("-o", dest="file", metavar="FILE", help="write to a file; its extension is the format")
     add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
-    add("-q", "--quiet", action="store_true", help="show no progress and no summary")
+    add("--quiet", action="store_true", help="show no progress and no summary")
     parser.set_defaults(run=_run, bare_period=False)
 
 
 def _run(options: argparse.Namespace) -> int:
+    name_query(options)
     check_data(options)
-    query = compile_file(options.query, options)
+    query = compile_query(options)
     name, options.name = options.name, "streamsparql"
     _check_options(options, query)
     arguments = run_arguments(query, options)
@@ -243,6 +244,8 @@ def _run_on_spark(
     query: Query, arguments: dict[str, Any], options: argparse.Namespace, summary: Summary
 ) -> int:
     """Run the query on Spark, and write all rows at its end."""
+    from streamsparql.spark.spark_result import SparkComputation
+
     result = query.run(**arguments)
     target, kind = _target(options)
     rows = result.write(
@@ -254,10 +257,13 @@ def _run_on_spark(
         escape_formulas=options.escape_formulas,
         values=options.values,
     )
+    computation = result.computation
+    assert isinstance(computation, SparkComputation)
+    items = round(computation.run.histogram.rows)
     if summary.needs_rejects and not options.strict:  # listing them reads the streams again
-        summary.show_rejects(result.computation.rejects(), rows, result.computation.notes())
+        summary.show_on_spark(items, computation.rejects(), rows, computation.notes())
     else:
-        summary.show_rejects([], rows)
+        summary.show_on_spark(items, [], rows, None)
     if not options.quiet and (not rows or result.computation.is_empty()):
         show_lines(result.why_empty(options.report, options.every).lines())
     return 0

@@ -7,7 +7,7 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from streamsparql.cli.common_options import Commands, duration_option
@@ -52,17 +52,20 @@ def _prepare(options: argparse.Namespace) -> int:
                 time_zone=options.time_zone,
                 stamp_from=options.stamp_from,
             )
-            summary.show_rejects(result.rejects, None, result.notes)
+            summary.show_rejects(result.rejects, result.notes)
     return 0
 
 
 @contextmanager
-def spark_session(master: str | None) -> Iterator[SparkSession]:
+def spark_session(master: str | None, quiet: bool = False) -> Iterator[SparkSession]:
     """Open a Spark session for the command; errors of Spark become errors of this package.
+
+    Without a terminal, and unless `quiet`, long runs print their progress.
 
     An interrupt ends the command at once: the process of Spark ends with this one.
     """
     from streamsparql.spark.failures import raising_spark_errors
+    from streamsparql.spark.progress import progress_lines
     from streamsparql.spark.sessions import session
 
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs each interrupt
@@ -72,7 +75,7 @@ def spark_session(master: str | None) -> Iterator[SparkSession]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupted = False
     try:
-        with raising_spark_errors():
+        with raising_spark_errors(), nullcontext() if quiet else progress_lines(spark):
             yield spark
     except KeyboardInterrupt:
         interrupted = True

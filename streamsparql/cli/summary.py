@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from streamsparql.sources import Reject
 
 _REJECTS_SHOWN = 3
+_EMBEDDED_RATE = 100_000  # items per second, which simple queries exceed on one core
 _PROGRESS_INTERVAL, _PROGRESS_DELAY = 0.2, 1.0  # in seconds
 
 
@@ -148,19 +149,40 @@ class Summary:
         self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
         show_notes(replay.execution.notes())
 
-    def show_rejects(
-        self, rejects: Sequence[Reject], rows: int | None, notes: DataNotes | None = None
-    ) -> None:
-        """Print the summary of a run on Spark, which counts only the items that it rejects."""
+    def show_rejects(self, rejects: Sequence[Reject], notes: DataNotes | None = None) -> None:
+        """Print the summary of `prepare`, which counts only the items that it rejects."""
         self._record(rejects)
         if self._quiet:
             return
-        parts = [] if rows is None else [_plural(rows, "row")]
-        parts += [f"{len(rejects):,} late or rejected", f"{monotonic() - self._began:.1f} s"]
-        print("; ".join(parts), file=sys.stderr)
+        seconds = monotonic() - self._began
+        print(f"{len(rejects):,} late or rejected; {seconds:.1f} s", file=sys.stderr)
         self._show_first(len(rejects))
         if notes is not None:
             show_notes(notes)
+
+    def show_on_spark(
+        self, items: int, rejects: Sequence[Reject], rows: int, notes: DataNotes | None
+    ) -> None:
+        """Print the accounting of a run on Spark, which estimates the number of its items."""
+        self._record(rejects)
+        if self._quiet:
+            return
+        seconds, late = monotonic() - self._began, sum(reject.late for reject in rejects)
+        print(
+            f"about {_plural(items, 'item')}: {late:,} late, {len(rejects) - late:,} rejected;"
+            f" {_plural(rows, 'row')} in {seconds:.1f} s",
+            file=sys.stderr,
+        )
+        self._show_first(len(rejects))
+        if notes is not None:
+            show_notes(notes)
+        if items / _EMBEDDED_RATE * 10 < seconds:
+            show_lines(
+                [
+                    "note: this is little data for Spark; --engine embedded runs such a query in"
+                    " less than a tenth of the time"
+                ]
+            )
 
     def _show_first(self, count: int) -> None:
         for reject in self._first:

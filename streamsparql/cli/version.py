@@ -10,6 +10,7 @@ from typing import Any
 
 from streamsparql import __version__
 from streamsparql.errors import EngineError
+from streamsparql.text.extras import install
 
 
 class VersionAction(argparse.Action):
@@ -33,7 +34,7 @@ def _version_lines() -> Iterator[str]:
     try:
         yield f"PySpark {version('pyspark')}"
     except PackageNotFoundError:
-        yield "PySpark: not installed (pip install 'streamsparql[spark]')"
+        yield f"PySpark: not installed ({install('spark')})"
     yield _java_line()
 
 

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamsparql.errors import EngineError
+from streamsparql.text.extras import install
 
 MIN_VERSION = 17
 """The oldest version of Java that Spark 4 runs on."""
 
-REMEDY = f"install Java {MIN_VERSION} or later, or: pip install 'streamsparql[spark,java]'"
+REMEDY = f"install Java {MIN_VERSION} or later, or: {install('spark,java')}"
 
 _SCRIPT = """\
 #!/bin/sh

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from streamsparql.errors import EngineError
 from streamsparql.spark.java import cache_folder, find_java
 from streamsparql.spark.launch import changed_environment, launch_jvm, logging_file
+from streamsparql.text.extras import install
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,9 +75,7 @@ def session(
 def _check_installed() -> None:
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
-            raise EngineError(
-                f"the Spark engine needs {package}: pip install 'streamsparql[spark]'"
-            )
+            raise EngineError(f"the Spark engine needs {package}: {install('spark')}")
 
 
 def _text(value: object) -> str:

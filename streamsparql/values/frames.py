@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from streamsparql.errors import EngineError
+from streamsparql.text.extras import install
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 def check_library(name: str) -> None:
     """Raise an error with advice if a library of data frames is not installed.
 
-    >>> check_library("koalas")
+    >>> check_library("koalas")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    streamsparql.errors.EngineError: to_koalas needs koalas: pip install 'streamsparql[koalas]'
+    streamsparql.errors.EngineError: to_koalas needs koalas: pip install '...[koalas]'
     """
     if find_spec(name) is None:
-        raise EngineError(f"to_{name} needs {name}: pip install 'streamsparql[{name}]'")
+        raise EngineError(f"to_{name} needs {name}: {install(name)}")
 
 
 def pandas_frame(table: pa.Table) -> pd.DataFrame:

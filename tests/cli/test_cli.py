@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from streamsparql.cli import main
+
 ROOT = Path(__file__).parents[2]
 GOOD = "SELECT ?x FROM STREAM <s> WINDOW RANGE 10 S SLIDE 1 S WHERE { ?x <p> ?y }\n"
 WRONG = "SELECT ?x {\n  ?x <p> 1 .\n  FILTRE(?x)\n}\n"
@@ -51,6 +53,8 @@ def test_explain_reads_standard_input():
 
 def test_explain_writes_a_file(query, tmp_path):
     done = run("explain", query, "-o", str(tmp_path / "plan.pdf"))
+    assert (done.returncode, "rsvg-convert -f pdf -o plan.pdf plan.svg" in done.stderr) == (2, True)
+    done = run("explain", query, "-o", str(tmp_path / "plan.xyz"))
     assert (done.returncode, "unknown extension" in done.stderr) == (2, True)
     done = run("explain", query, "--format", "svg", "-o", str(tmp_path / "plan.svg"))
     assert (done.returncode, done.stdout) == (0, "")
@@ -121,10 +125,24 @@ def test_entailment_is_an_option_of_each_command_that_compiles():
 
 
 def test_usage_errors_exit_with_status_2():
-    for arguments in ([], ["explain"], ["explain", "-", "--format", "png"], ["fly", "-"]):
+    for arguments in (["explain"], ["explain", "-", "--format", "png"], ["fly", "-"]):
         done = run(*arguments)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
+
+
+def test_a_bare_command_prints_the_help():
+    done = run()
+    assert (done.returncode, done.stdout, done.stderr) == (0, run("--help").stdout, "")
+
+
+def test_queries_can_be_text(capsys):
+    assert main(["check", "-q", GOOD]) == 0
+    assert capsys.readouterr().out == "the query: ok\n"
+    assert main(["explain", "-q", GOOD, "--stage", "logical"]) == 0
+    assert capsys.readouterr().out.startswith("Projection  ?x\n")
+    assert main(["check", "-q", WRONG]) == 1
+    assert capsys.readouterr().err.startswith("the query: line 3, column 3: unexpected 'FILTRE'")
 
 
 def test_help_and_version_exit_with_status_0():

@@ -38,6 +38,58 @@ from streamsparql.query import Query
 
 MEAN_OF_WIND = ("mean.rq", "--stream", "wind.nq")
 
+# -- words -----------------------------------------------------------------------------------------
+
+MEAN_ROWS = ["t,mean,start,end", "http://example.org/a,6,1000,4000"]
+STATIC = "SELECT ?s { ?s <http://example.org/in> ?o }"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("mean.rq", "wind.nq"),
+        ("wind.nq", "mean.rq"),
+        ("--output", "csv", "mean.rq", "--quiet", "wind.nq"),
+        ("mean.rq", "--stream", f"{WIND}=wind.nq"),
+        ("mean.rq", "--stream", ":wind=wind.nq"),
+        ("mean.rq", "wind.nq", "--time-unit", ":wind=ms"),
+        ("mean.rq", "wind.nq", "rooms.nt"),
+        ("-q", MEAN, "wind.nq"),
+        ("wind.nq", "-q", MEAN),
+    ],
+)
+def test_data_files_follow_the_query(folder, monkeypatch, capsys, arguments):
+    """Files without an option are those of the one stream; files without timestamps are static."""
+    monkeypatch.chdir(folder)
+    (folder / "rooms.nt").write_text("<urn:a> <http://example.org/in> <urn:b> .\n")
+    assert main(["run", *arguments, "--output", "csv", "--quiet"]) == 0
+    output = capsys.readouterr()
+    assert (output.out.splitlines()[:2], output.err) == (MEAN_ROWS, "")
+
+
+def test_files_of_a_query_without_streams_are_static(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    (folder / "rooms.nt").write_text("<urn:a> <http://example.org/in> <urn:b> .\n")
+    (folder / "rooms.csv").write_text("s,p,o\n<urn:c>,<http://example.org/in>,<urn:b>\n")
+    words = ("run", "-q", STATIC, "rooms.nt", "rooms.csv", "--output", "sparql-csv", "--quiet")
+    assert main(words) == 0
+    assert sorted(capsys.readouterr().out.split()) == ["s", "urn:a", "urn:c"]
+
+
+def test_prefixed_names_are_those_of_the_query(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    (folder / "rooms.nt").write_text("<urn:a> <http://example.org/in> <urn:b> .\n")
+    named = "PREFIX : <http://example.org/> SELECT ?s FROM NAMED :g { GRAPH :g { ?s :in ?o } }"
+    assert main(["run", "-q", named, "--named", ":g=rooms.nt", "--output", "sparql-csv"]) == 0
+    assert capsys.readouterr().out.split() == ["s", "urn:a"]
+
+
+def test_the_text_of_a_query_is_not_a_file_that_is_overwritten(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main(["run", "-q", MEAN, "wind.nq", "-o", "wind.nq", "--output", "csv"]) == 1
+    assert "run reads it" in capsys.readouterr().err
+
+
 # -- formats ---------------------------------------------------------------------------------------
 
 
@@ -516,7 +568,10 @@ def test_spark_prints_the_same_rows_and_is_quiet(folder):
     spark = ("--engine", "spark", "--master", "local[1]", "--slabs", "2")
     done = run(folder, *csv, *spark)
     assert done.stdout.splitlines() == output_lines(folder, *csv)
-    assert re.fullmatch(r"3 rows; 0 late or rejected; .* s\n", done.stderr), done.stderr
+    *progress, first, note = done.stderr.splitlines()
+    assert all(re.fullmatch(r"\d+ s: stage .*", line) for line in progress), progress
+    assert re.fullmatch(r"about 3 items: 0 late, 0 rejected; 3 rows in .* s", first), first
+    assert note.startswith("note: this is little data for Spark; --engine embedded")
 
 
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="pyspark is not installed")

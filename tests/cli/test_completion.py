@@ -31,7 +31,10 @@ def scripts(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("streamsparql ''", "run explain check head demo prepare completion --help --version"),
+        (
+            "streamsparql ''",
+            "run explain check head shell demo prepare completion --help --version",
+        ),
         ("streamsparql r", "run"),
         ("streamsparql run --eng", "--engine"),
         ("streamsparql run --engine ''", "embedded spark"),
@@ -79,10 +82,19 @@ def test_version_lists_what_affects_a_run():
 
 def test_help_fits_40_lines_of_80_columns_and_has_examples(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for command in ([], ["run"], ["explain"], ["check"], ["demo"], ["prepare"], ["completion"]):
+    for command in (
+        [],
+        ["run"],
+        ["explain"],
+        ["check"],
+        ["shell"],
+        ["demo"],
+        ["prepare"],
+        ["completion"],
+    ):
         with pytest.raises(SystemExit):
             main([*command, "--help"])
         lines = capsys.readouterr().out.splitlines()
-        assert 8 < len(lines) <= 40, command
+        assert 7 < len(lines) <= 40, command
         assert max(map(len, lines)) <= 80, command
         assert any(line.startswith("example") for line in lines), command

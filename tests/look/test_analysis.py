@@ -334,8 +334,8 @@ def test_errors_name_what_is_unknown_or_missing() -> None:
         analysis.explain(stage="logical")
     with pytest.raises(StreamSparqlError, match="was not on Spark"):
         analysis.explain(stage="spark")
-    with pytest.raises(StreamSparqlError, match="unknown format 'png'"):
-        analysis.explain("png")
+    with pytest.raises(StreamSparqlError, match="unknown format 'gif'"):
+        analysis.explain("gif")
     with pytest.raises(EngineError, match="embedded or spark, not 'flink'"):
         measured(engine="flink")
     with pytest.raises(EngineError, match="options of engine='spark'"):

@@ -66,8 +66,8 @@ def test_an_unknown_stage_or_format_is_an_error_that_lists_the_known_ones() -> N
         StreamSparqlError, match="unknown stage 'phys'; expected one of syntax, logical"
     ):
         query.explain("phys")
-    with pytest.raises(StreamSparqlError, match="unknown format 'png'; expected one of text, json"):
-        query.explain(format="png")
+    with pytest.raises(StreamSparqlError, match="unknown format 'gif'; expected one of text, json"):
+        query.explain(format="gif")
 
 
 def test_the_command_line_offers_all_stages_and_formats() -> None:
@@ -96,6 +96,32 @@ def test_all_stages_have_headings_below_a_summary_of_the_query() -> None:
     assert lines[:3] == ["dialect    Streaming SPARQL", "form       SELECT", "variables  ?x ?y ?z"]
     headings = [line.split()[1] for line in lines if line.startswith("── ")]
     assert headings == ["syntax", "logical"]  # no rule applies
+    stages = next(line for line in lines if line.startswith("stages "))
+    assert stages.split(None, 1)[1] == (
+        "syntax, logical (optimized is the same); on request: physical, spark"
+    )
+
+
+def test_pictures_of_other_formats_are_made_by_a_converter() -> None:
+    query = streamsparql.compile("ASK {}")
+    with pytest.raises(StreamSparqlError, match=r"no format png; write plan.svg, and convert it"):
+        query.explain(format="png")
+
+
+def test_well_known_prefixes_shorten_iris_unless_the_query_declares_others() -> None:
+    pattern = "{ ?x <http://www.w3.org/ns/sosa/resultTime> ?t }"
+    query = streamsparql.compile(f"SELECT ?x {pattern}")
+    assert "?x sosa:resultTime _" in query.explain("logical").replace("?t", "_")
+    facts = json.loads(query.explain("logical", "json"))["logical"]["nodes"][1]["facts"]
+    assert "<http://www.w3.org/ns/sosa/resultTime>" in facts["pattern"]
+    other = streamsparql.compile(f"PREFIX sosa: <http://e.org/> SELECT ?x {pattern}")
+    assert "<http://www.w3.org/ns/sosa/resultTime>" in other.explain("logical")
+
+
+def test_mermaid_and_graphviz_show_the_state_of_operators_as_pictures_do() -> None:
+    query = streamsparql.compile(LISTING_1_1)
+    for kind in ("svg", "mermaid", "dot"):
+        assert "both inputs" in query.explain("physical", kind), kind
 
 
 def test_the_physical_plan_shows_operators_and_their_state() -> None:

@@ -220,6 +220,21 @@ def test_dots_are_the_rows_of_requested_reports(kind: str) -> None:
     assert sorted(dot.replace("\nreported at", "") for dot in dots) == expected
 
 
+def test_a_legend_says_what_a_timeline_draws() -> None:
+    """It has only what the picture has: colours, arrows, equal rows, reports."""
+    picture = streamsparql.compile(VALUES).run(items(20)).timeline(report="rstream", every=25)
+    assert labels(picture)[-2:] == ["the row holds; a colour per ?x", "reported"]
+    query = streamsparql.compile(
+        "SELECT ?x { STREAM <s> [ALL] { ?x <http://e/p> ?v } }  # lint: ignore"
+    )
+    assert labels(query.run(items(1)).timeline())[-3:] == ["the row holds", "▶", "beyond the end"]
+    equal = [("<http://e/a>", "<http://e/p>", '"1"', t) for t in (0, 1)]
+    shown = labels(streamsparql.compile(VALUES).run(equal).timeline())
+    assert shown[-2:] == ["the row holds", "×n: equal rows at once"]
+    empty = streamsparql.compile(VALUES).run([]).timeline()
+    assert "the row holds" not in labels(empty)
+
+
 def test_reports_that_are_too_dense_are_counted_and_not_drawn() -> None:
     """A stray stamp near 1970 makes a span of decades: no object may exist for each report."""
     picture = streamsparql.compile(VALUES).run(items(300)).timeline(every=1)

@@ -308,14 +308,28 @@ def test_the_extension_does_not_import_ipython() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_entailment_is_an_option_of_the_magics(shell: Notebook) -> None:
+def test_entailment_is_an_option_of_the_magics(notebook: Notebook) -> None:
     rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-    shell["kinds"] = [("<D>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<C>")]
-    shell["typed"] = [("<a>", f"<{rdf}>", "<D>", 2)]
+    notebook["kinds"] = [("<D>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<C>")]
+    notebook["typed"] = [("<a>", f"<{rdf}>", "<D>", 2)]
     text = "SELECT ?x FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?x a <C> }"
-    assert not shell.run(
+    assert not notebook.run(
         f"%%streamsparql kind --streams typed --graph kinds --entailment rdfs\n{text}"
     ).error
-    assert [str(row["x"]) for row in shell["kind_result"]] == ["a"]
-    assert shell["kind"].entailment == "rdfs"
-    assert "Entailed" in shell.run("%explain kind --stage logical --format text").text
+    assert [str(row["x"]) for row in notebook["kind_result"]] == ["a"]
+    assert notebook["kind"].entailment == "rdfs"
+    assert "Entailed" in notebook.run("%explain kind --stage logical --format text").text
+
+
+def test_an_error_of_the_library_has_no_traceback(notebook: Notebook) -> None:
+    """Only the message is shown, and where code of the user failed, if that is the cause."""
+    notebook["streamsparql"] = streamsparql
+    done = notebook.run("streamsparql.compile('SELECT ?x { FILTRE(?x) }')")
+    assert isinstance(done.error, streamsparql.QuerySyntaxError)
+    assert "QuerySyntaxError: line 1, column 13" in done.text
+    assert "Traceback" not in done.text
+    assert "query.py" not in done.text
+    cell = "def fail(): 1 / 0\ntry: fail()\nexcept ZeroDivisionError as error:\n"
+    done = notebook.run(f"{cell}    raise streamsparql.EngineError('no rows') from error")
+    assert "EngineError: no rows\ncaused by ZeroDivisionError: division by zero" in done.text
+    assert "line 1, in fail)" in done.text

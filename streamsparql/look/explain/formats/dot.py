@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from streamsparql.look.explain.boxes.box import Box, BoxPlace, Reference, circled, places
-from streamsparql.look.explain.drawing.labels import measure_lines, title_lines, tooltip
+from streamsparql.look.explain.drawing.labels import measure_lines, note_lines, title_lines, tooltip
 from streamsparql.look.explain.drawing.palette import FAMILIES, HEAT
 from streamsparql.look.explain.explanation import Explanation
 
@@ -45,7 +45,8 @@ def _attributes(place: BoxPlace) -> str:
     reads = f"&#160; ← {circled(place.reads)}" if place.reads else ""
     head = f'<font face="Helvetica" color="{ink}"><b>{mark}{escape(box.kind)}</b>{reads}</font>'
     lines = [head, *(escape(line.replace("\\", "\\\\")) for line in title_lines(box))]
-    lines += [f'<font face="Helvetica">{escape(line)}</font>' for line in measure_lines(box)]
+    below = [*note_lines(box), *measure_lines(box)]
+    lines += [f'<font face="Helvetica">{escape(line)}</font>' for line in below]
     heat = box.measures.heat if box.measures is not None else 0
     plain = f', color="{frame}"'
     hot = f', color="{HEAT[heat].light.frame}", penwidth={heat + 1}' if heat else ""

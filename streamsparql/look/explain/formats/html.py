@@ -1,6 +1,7 @@
 """A page about a query: its text, a summary, and its stages as pictures and as text.
 
-The page is self-contained: it loads nothing and runs no script.
+The page is self-contained: it loads nothing. Its script zooms and moves the pictures; without it,
+the pictures scroll.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def render_html(explanation: Explanation) -> str:
         '<meta name="viewport" content="width=device-width">\n<title>query plan</title>\n'
         f"<style>\n{_STYLE}\n{highlight.QUERY_STYLE}\n</style>\n</head>\n<body>\n<header>\n"
         f'<pre class="streamsparql-text">{highlight.highlighted(explanation.text)}</pre>\n'
-        f"<dl>{summary}</dl>\n</header>\n"
-        f"{stages}\n</body>\n</html>"
+        f"<dl>{summary}</dl>\n</header>\n<p>Drag a picture to move it; Ctrl and the wheel, or two"
+        " fingers, zoom; a double click restores it.</p>\n"
+        f"{stages}\n<script>\n{_ZOOM}\n</script>\n</body>\n</html>"
     )
 
 
@@ -78,3 +80,43 @@ dd{{margin:0;overflow-wrap:anywhere}}
 h2{{font-size:1.1rem;margin:2rem 0 0;border-top:1px solid var(--line);padding-top:1rem}}
 details{{margin-top:.5rem}}
 @media print{{pre{{white-space:pre-wrap;overflow-wrap:anywhere}}}}"""
+
+
+_ZOOM = """\
+for (const frame of document.querySelectorAll(".streamsparql-frame")) {
+  const box = frame.querySelector("div"), svg = frame.querySelector("svg");
+  const fit = frame.querySelector("input");
+  const width = svg.width.baseVal.value, height = svg.height.baseVal.value;
+  let scale = 1, from = null;
+  function zoom(to, event) {
+    const edge = box.getBoundingClientRect();
+    const x = event.clientX - edge.left, y = event.clientY - edge.top;
+    const left = (box.scrollLeft + x) / scale, top = (box.scrollTop + y) / scale;
+    scale = Math.min(Math.max(to, 0.05), 8);
+    if (fit) fit.checked = false;
+    svg.style.width = `${width * scale}px`;
+    svg.style.height = `${height * scale}px`;
+    box.scrollLeft = left * scale - x;
+    box.scrollTop = top * scale - y;
+  }
+  box.style.cursor = "grab";
+  box.addEventListener("wheel", event => {
+    if (event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      zoom(scale * Math.exp(-event.deltaY / 400), event);
+    }
+  }, {passive: false});
+  box.addEventListener("dblclick", event => zoom(1, event));
+  box.addEventListener("pointerdown", event => {
+    from = [event.clientX + box.scrollLeft, event.clientY + box.scrollTop];
+  });
+  addEventListener("pointermove", event => {
+    if (from) [box.scrollLeft, box.scrollTop] = [from[0] - event.clientX, from[1] - event.clientY];
+  });
+  addEventListener("pointerup", () => { from = null; });
+  if (fit) fit.addEventListener("change", () => {
+    scale = 1;
+    svg.style.width = svg.style.height = "";
+  });
+}"""
+"""The script of the page; pictures in notebooks have none."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from streamsparql.look.explain.boxes.box import Box, BoxPlace, Reference, circled, places
-from streamsparql.look.explain.drawing.labels import measure_lines, title_lines
+from streamsparql.look.explain.drawing.labels import measure_lines, note_lines, title_lines
 from streamsparql.look.explain.drawing.palette import FAMILIES, HEAT
 from streamsparql.look.explain.explanation import Explanation
 
@@ -50,7 +50,7 @@ def _place(name: str, index: int, place: BoxPlace) -> Iterator[str]:
         reads = f" ← {circled(place.reads)}" if place.reads else ""
         lines = [
             f"<b>{mark}{_escaped(item.kind)}</b>{reads}",
-            *map(_escaped, [*title_lines(item), *measure_lines(item)]),
+            *map(_escaped, [*title_lines(item), *note_lines(item), *measure_lines(item)]),
         ]
         yield f'{node}("{"<br/>".join(lines)}"):::of_{item.family}'
     if place.parent >= 0:
