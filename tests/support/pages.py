@@ -52,7 +52,9 @@ NOT_EXECUTED = (
     r"python3 -m venv .*",  # .ci/run executes these two as written
     r"pip install .*",
     r"streamsparql run .* --engine spark .*",  # test_docs.py runs it in the session of all tests
-    r"spark-submit .*",
+    r"(?s)spark-submit .*",
+    r"docker build .*",
+    r"pip wheel .*",
 )
 
 
