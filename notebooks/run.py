@@ -65,7 +65,7 @@ def stored(book: dict[str, Any], before: dict[str, Any] | None = None) -> str:
     for cell in book["cells"]:
         kept = {"cell_type": cell["cell_type"], "id": cell["id"], "metadata": {}}
         if cell["cell_type"] == "code":
-            outputs = [_stored_output(output) for output in cell["outputs"]]
+            outputs = _stored_outputs(cell["outputs"])
             old = known.get(cell["id"], {}).get("outputs", [])
             if comparable(old) == comparable(outputs):
                 outputs = old
@@ -88,7 +88,7 @@ def comparable(outputs: list[dict[str, Any]]) -> list[Any]:
     False
     """
     compared = []
-    for output in map(_stored_output, outputs):
+    for output in _stored_outputs(outputs):
         data = output.get("data", {"text": output.get("text", "")})
         texts = {
             kind: "a picture" if kind == "image/png" else MEASURED.sub("#", _text(value))
@@ -96,6 +96,22 @@ def comparable(outputs: list[dict[str, Any]]) -> list[Any]:
         }
         compared.append((output["output_type"], texts))
     return compared
+
+
+def _stored_outputs(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the outputs of a cell; printed text that arrived in parts is one output.
+
+    >>> part = {"output_type": "stream", "name": "stdout"}
+    >>> _stored_outputs([{**part, "text": "a"}, {**part, "text": "b\\n"}])
+    [{'name': 'stdout', 'output_type': 'stream', 'text': ['ab\\n']}]
+    """
+    merged: list[dict[str, Any]] = []
+    for output in map(_stored_output, outputs):
+        if merged and "name" in output and merged[-1].get("name") == output["name"]:
+            merged[-1]["text"] = _lines(_text(merged[-1]["text"]) + _text(output["text"]))
+        else:
+            merged.append(output)
+    return merged
 
 
 def _stored_output(output: dict[str, Any]) -> dict[str, Any]:
