@@ -291,7 +291,8 @@ def process_tree(root: int) -> dict[int, list[str]]:
                 text = (entry / "stat").read_text()
             except OSError:
                 continue
-            known[int(entry.name)] = text[text.index("(") + 1 :].replace(")", "").split()
+            name, _, rest = text[text.index("(") + 1 :].rpartition(")")  # a name may have spaces
+            known[int(entry.name)] = [name, *rest.split()]
     tree = {root: known[root]} if root in known else {}
     size = 0
     while size < len(tree):

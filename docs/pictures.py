@@ -1,4 +1,4 @@
-"""The pictures of time.md, drawn from the results of queries: no position is set by hand.
+"""The pictures of the pages, drawn from the results of queries: no position is set by hand.
 
 `python docs/pictures.py` (or `make pictures`) updates docs/pictures/*.svg; a test checks that they
 are up to date. Pictures follow the reader's light or dark theme.
@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 import streamsparql
 from streamsparql.look.jupyter.canvas import Canvas
+from streamsparql.text.instants import DisplayClock
 
 FOLDER = Path(__file__).parent / "pictures"
+CITY = Path(__file__).parent / "city"
+"""A query, a graph and a day of traffic, which the first cells of notebook 07 generate."""
 PREFIX = "PREFIX : <http://example.org/> "
 NUMBER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
@@ -353,7 +356,76 @@ def emit() -> Canvas:
     return picture
 
 
+MINUTE, HOUR = 60_000, 3_600_000
+PANEL = 74
+
+
+def jams() -> Canvas:
+    """Draw readings of three streets, their means, and the rows of the query for traffic jams."""
+    text = (CITY / "jams.rq").read_text("utf-8")
+    roads = streamsparql.mapped(CITY / "traffic.csv")
+    graph = CITY / "streets.ttl"
+    jammed = streamsparql.compile(text).run(roads, graph)
+    head = text[text.index("PREFIX") : text.index("SELECT")]
+    means = streamsparql.compile(
+        f"{head} SELECT ?street ?limit (AVG(?speed) AS ?mean) "
+        f"{text[text.index('FROM') : text.index('HAVING')]}"
+    ).run(roads, graph)
+    readings = streamsparql.compile(
+        f"{head} SELECT ?street ?speed FROM STREAM <http://example.org/traffic> WINDOW RANGE 1 MS "
+        "WHERE { ?reading :street ?street ; :speed ?speed }"
+    ).run(roads)
+    starts = [row.start for row in readings]
+    start = min(starts)
+    picture = Canvas("Traffic jams of a day", start, max(starts) + 5 * MINUTE, left=78, width=720)
+    picture.text(8, picture.y + 12, "km/h", "soft")
+    x, y = picture.left, picture.y + 8
+    picture.dot(x + 8, y, "c7 faint", 1.5)
+    picture.text(x + 16, y + 4, "readings", "soft")
+    picture.line(x + 100, y, x + 114, y, "l0 thick")
+    picture.text(x + 120, y + 4, "mean of 20 minutes", "soft")
+    picture.line(x + 260, y, x + 274, y, "mark wait")
+    picture.text(x + 280, y + 4, "half of the speed limit", "soft")
+    picture.box(x + 430, y - 6, 14, 12, "report pale")
+    picture.text(x + 450, y + 4, "a row of the answer", "soft")
+    picture.y += 24
+    top = picture.y
+    for street, limit in sorted(
+        {(str(row.value("street")), int(str(row.value("limit")))) for row in means}
+    ):
+        base = picture.y + PANEL - 8
+
+        def height(speed: float, base: float = base, limit: int = limit) -> float:
+            return round(base - (PANEL - 14) * min(speed / limit, 1.15) / 1.15, 1)
+
+        for row in jammed:
+            if row.value("street") == street:
+                left, right = picture.x(row.start), picture.x(row.end or picture.end)
+                picture.box(left, picture.y + 2, right - left, PANEL - 10, "report pale")
+        dots = "".join(
+            f"M{picture.x(row.start):g} {height(float(row['speed'])):g}h0"
+            for row in readings
+            if row.value("street") == street
+        )
+        picture.add(
+            f'<path d="{dots}" class="l7 faint" stroke-width="2.4" stroke-linecap="round"/>'
+        )
+        steps = "".join(
+            f"L{picture.x(row.start):g} {height(float(row['mean'])):g}H{picture.x(row.end):g}"
+            for row in sorted(means, key=lambda row: row.start)
+            if row.value("street") == street and row.start < picture.end
+        )
+        picture.add(f'<path d="M{steps[1:]}" class="l0 thick" fill="none"/>')
+        picture.line(picture.left, height(limit / 2), picture.right, height(limit / 2), "mark wait")
+        picture.text(8, picture.y + 16, street, "head")
+        picture.text(picture.left - 6, height(limit / 2) + 4, str(limit // 2), "soft end")
+        picture.y += PANEL
+    picture.ruler(top, picture.y - 4, DisplayClock("iso"))
+    return picture
+
+
 PICTURES: dict[str, Callable[[], Canvas]] = {
+    "jams": jams,
     "windows": windows,
     "content": content,
     "law": law,

@@ -107,9 +107,12 @@ def add_compile_options(
     )
     add("--pedantic", action="store_true", help="reject constructs of other dialects")
     entailed = "rdfs: match what triples entail, too"
-    add("--entailment", choices=ENTAILMENT_CHOICES, metavar="NAME", help=entailed)
     rules = "CONSTRUCT rules of EP-SPARQL, one or several; may be repeated"
-    add("--rules", action="append", default=[], metavar="FILE", help=rules)
+    add_together(
+        "rdfs; CONSTRUCT rules of events",
+        add("--entailment", choices=ENTAILMENT_CHOICES, metavar="NAME", help=entailed),
+        add("--rules", action="append", default=[], metavar="FILE", help=rules),
+    )
 
 
 def compile_file(name: str, options: argparse.Namespace) -> Query:

@@ -5,19 +5,29 @@ from __future__ import annotations
 import doctest
 import re
 import runpy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import pages
 from support.pages import BLOCK, ROOT, blocks, run_page
 
+from streamsparql.cli import main
 from streamsparql.look.lints.text import CODES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PICTURES: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["PICTURES"]
 DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [path for path in DOCS if blocks(path.read_text("utf-8"))]
 """The pages with code blocks."""
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
@@ -30,6 +40,25 @@ def test_code_blocks_print_what_the_page_shows(
     page = run_page(path, tmp_path)
     assert page.wrong == []
     assert page.text == text, "update the page with: python tests/support/pages.py PAGE"
+
+
+def test_readme_command_on_spark_returns_the_rows_of_the_one_before(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextmanager
+    def shared(master: str | None) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("streamsparql.cli.spark_commands.spark_session", shared)
+    monkeypatch.chdir(ROOT)
+    commands = re.findall(r"^\$ streamsparql (run .*)$", _text(ROOT / "README.md"), re.M)
+    embedded, on_spark = commands[:2]
+    assert on_spark.replace(" --engine spark", "") == embedded
+    outputs = []
+    for command in (embedded, on_spark):
+        assert main(command.split()) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
 
 
 PAGE = """
@@ -103,7 +132,8 @@ def test_pictures_show_the_rows_of_queries(name: str) -> None:
     """`make pictures` updates them."""
     drawn = PICTURES[name]().svg()
     assert (ROOT / "docs" / "pictures" / f"{name}.svg").read_text("utf-8") == drawn
-    assert f"](pictures/{name}.svg)" in (ROOT / "docs" / "time.md").read_text("utf-8")
+    links = re.findall(r"\]\((?:docs/)?pictures/(\w+)\.svg\)", "".join(map(_text, DOCS)))
+    assert name in links
 
 
 # -- references ------------------------------------------------------------------------------------

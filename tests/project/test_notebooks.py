@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, have outputs where expected, and are stored without them.
+"""The notebooks run from top to bottom, and are stored with the outputs that they then have.
 
 nbclient executes each in an empty folder, as `make notebooks` does. These tests skip without the
 `notebook` extra. They cannot judge pictures: inspect those with
@@ -25,6 +25,7 @@ needs_jupyter = pytest.mark.skipif(
     bool(MISSING),
     reason=f"notebooks need {', '.join(MISSING)}: pip install 'streamsparql[notebook,test]'",
 )
+UPDATE = "update it with: make notebooks"
 # nbclient and its dependencies warn about event loops, which does not concern the notebooks
 quiet = pytest.mark.filterwarnings("default")
 
@@ -93,12 +94,20 @@ def test_it_runs_without_errors_and_has_outputs(path: Path, tmp_path: Path) -> N
         if _shows(_source(cell)):
             assert cell.outputs, f"{where}: missing output"
     assert pictures >= 3
+    stored = {cell["id"]: cell for cell in json.loads(path.read_text("utf-8"))["cells"]}
+    for cell in code:
+        shown = run.comparable(stored[cell.id]["outputs"])
+        assert shown == run.comparable(cell.outputs), f"cell {cell.id}: {UPDATE}"
 
 
 @each
-def test_it_is_stored_without_outputs(path: Path) -> None:
+def test_it_is_stored_with_outputs_of_one_run(path: Path) -> None:
     text = path.read_text("utf-8")
-    assert text == run.without_outputs(json.loads(text)), "update it with: make notebooks"
+    book = json.loads(text)
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == [*range(1, len(code) + 1)], UPDATE
+    assert text == run.stored(book, book), UPDATE
+    assert len(text) < 500_000
 
 
 @each
