@@ -103,6 +103,7 @@ modes: st.SearchStrategy[Mode] = st.builds(
     max_delay=st.sampled_from([0, 0, 2, 7]),
     seed=st.integers(0, 1_000_000),
     limited=st.booleans(),
+    entailment=st.none(),
 )
 
 AMPLE = Limits(time=1e6, memory=1 << 40, state=1 << 40, rows=1 << 40)
