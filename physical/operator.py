@@ -40,8 +40,8 @@ __all__ = [
     "Operator",
     "Stateless",
     "StepResult",
+    "computed_rows",
     "inputs_first",
-    "static_rows",
 ]
 
 
@@ -126,7 +126,7 @@ def inputs_first(root: Operator) -> list[Operator]:
     return list(order)
 
 
-def static_rows(root: Operator) -> Batch:
+def computed_rows(root: Operator) -> Batch:
     """Return the rows of operators that read static data only, in one step."""
     outputs: dict[Operator, Batch] = {}
     for operator in inputs_first(root):

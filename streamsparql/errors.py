@@ -113,7 +113,7 @@ class StreamSparqlError(Exception):
         return escape_controls(super().__str__())
 
     def _render_traceback_(self) -> list[str]:
-        """Return the lines that IPython and notebooks show in place of a traceback.
+        r"""Return the lines that IPython and notebooks show in place of a traceback.
 
         >>> SourceError("wind.nq: No such file or directory")._render_traceback_()
         ['\x1b[1;31mSourceError\x1b[0m: wind.nq: No such file or directory']

@@ -24,7 +24,13 @@ from streamsparql.physical.entailment.matcher import (
     symbol_of,
     templates_for,
 )
-from streamsparql.physical.entailment.schema import End, Place, Schema, Template, with_broader
+from streamsparql.physical.entailment.schema import (
+    End,
+    Schema,
+    Template,
+    TemplatePart,
+    with_broader,
+)
 
 
 class _Kind(NamedTuple):
@@ -146,7 +152,7 @@ class Expansion(Matcher):
             resources = self.are_resources(broader)
             rows, broader = rows[resources], broader[resources]
 
-        def terms(place: Place) -> IntArray:
+        def terms(place: TemplatePart) -> IntArray:
             if isinstance(place, End):
                 return broader if place is End.ABOVE else triples[0][rows]
             return np.full(len(rows), place)

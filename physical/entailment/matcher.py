@@ -12,7 +12,7 @@ from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.solutions import Variable
 from streamsparql.physical.batch import TRIPLE, Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import LITERAL_SORT
-from streamsparql.physical.entailment.schema import End, Place, Schema, Template
+from streamsparql.physical.entailment.schema import End, Schema, Template, TemplatePart
 
 TripleColumns: TypeAlias = tuple[IntArray, IntArray, IntArray]
 """The subjects, predicates and objects of triples."""
@@ -99,7 +99,7 @@ def templates_for(bound: PatternIds, templates: Iterable[Template]) -> Iterator[
             yield template
 
 
-def symbol_of(place: Place) -> End | None:
+def symbol_of(place: TemplatePart) -> End | None:
     """Return the symbol at a place of a template; None for a term."""
     return place if isinstance(place, End) else None
 

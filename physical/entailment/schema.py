@@ -44,15 +44,15 @@ class End(Enum):
     """Each broader term of the object."""
 
 
-Place: TypeAlias = int | End
+TemplatePart: TypeAlias = int | End
 
 
 class Template(NamedTuple):
     """A form of triples that a triple entails."""
 
-    subject: Place
+    subject: TemplatePart
     predicate: int
-    object: Place
+    object: TemplatePart
     of_resource: bool = False
     """Whether it is entailed only if the object of the triple is not a literal."""
 

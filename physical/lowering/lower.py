@@ -50,7 +50,7 @@ from streamsparql.physical.lowering.lower_rules import (
     enter_stratum,
     with_derived,
 )
-from streamsparql.physical.operator import Operator, Stateless, static_rows
+from streamsparql.physical.operator import Operator, Stateless, computed_rows
 from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
 from streamsparql.physical.operators.entailment import EntailedMatching
@@ -225,7 +225,7 @@ class Lowering:
         finally:
             self._lowered = shared
         if not isinstance(lowered, Always):
-            lowered = Always(static_rows(lowered).project(lowered.names), "precomputed")
+            lowered = Always(computed_rows(lowered).project(lowered.names), "precomputed")
         self._lowered[node, _place(node, at)] = Lowered(lowered)
         return lowered
 

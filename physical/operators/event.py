@@ -56,7 +56,7 @@ from streamsparql.physical.operators.binary import (
 )
 from streamsparql.physical.operators.left_join import Condition
 from streamsparql.physical.operators.sliced import Sliced
-from streamsparql.physical.state.evidence import Accepted, Evidence, Unmatched
+from streamsparql.physical.state.evidence import Accepted, EvidenceRows, Unmatched
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Memo, Stateful
@@ -222,7 +222,7 @@ class _Preserved:
         self._condition = condition
         self._related = related
         self._merge = RowMerger(tuple(dict.fromkeys((*rows.names, *names))), None)
-        evidence = Evidence(tuple(names), shared, endless=bound == INFINITY)
+        evidence = EvidenceRows(tuple(names), shared, endless=bound == INFINITY)
         self.unmatched = Unmatched(rows.names, evidence, self._partners)
 
     def _partners(self, rows: Batch, i: IntArray, others: Batch, j: IntArray) -> BoolArray | None:

@@ -36,6 +36,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from streamsparql.algebra import match
+from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.hidden import is_stamp
@@ -187,7 +188,9 @@ class MultiJoin(Sliced):
         merge = self._stage(order).merge
         waiting: list[Batch] = []
         size = 0
+        last = len(order) == len(self.inputs)
         for probe, others, place in pairs:
+            check_rows(len(probe) if last else 0, len(self.names))
             waiting.append(merge.rows(rows, probe, others, place))
             size += len(probe)
             if size >= BLOCK:

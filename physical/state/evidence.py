@@ -32,12 +32,12 @@ EVIDENCE, WAITING = "evidence", "undecided"
 """The names of these parts of a state."""
 
 
-class Evidence(Stateful):
+class EvidenceRows(Stateful):
     """The rows of an optional side, with the columns that decide whether there is a partner.
 
     If they are `endless`, of rows that agree in these columns only the first is retained.
 
-    >>> evidence = Evidence(["x"], ["x"], endless=True)
+    >>> evidence = EvidenceRows(["x"], ["x"], endless=True)
     >>> rows = Batch({"x": np.array([7, 7])}, np.array([3, 5]), np.full(2, 2**63 - 1))
     >>> evidence.insert(rows, 9)
     >>> evidence.size()
@@ -83,7 +83,7 @@ class Evidence(Stateful):
 class Unmatched(Stateful):
     """The rows of a preserved side, until it is known whether they have a partner."""
 
-    def __init__(self, names: Sequence[str], evidence: Evidence, accepted: Accepted) -> None:
+    def __init__(self, names: Sequence[str], evidence: EvidenceRows, accepted: Accepted) -> None:
         self._evidence = evidence
         self._accepted = accepted
         self._waiting = Heap(names)

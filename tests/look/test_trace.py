@@ -38,6 +38,8 @@ from streamsparql.physical.state.parts import TO_BE_EMITTED
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
 
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
+
 PREFIX = "PREFIX : <http://e/> "
 INTEGER = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 

@@ -46,7 +46,7 @@ def test_readme_command_on_spark_returns_the_rows_of_the_one_before(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextmanager
-    def shared(master: str | None) -> Iterator[SparkSession]:
+    def shared(master: str | None, quiet: bool = False) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr("streamsparql.cli.spark_commands.spark_session", shared)

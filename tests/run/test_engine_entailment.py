@@ -44,6 +44,8 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.run.input import RunInput
 from streamsparql.run.result import EmbeddedComputation, Result
 
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
+
 # -- random queries, in all modes ------------------------------------------------------------------
 
 

@@ -41,6 +41,7 @@ DOUBLED = " ".join(f"BIND(CONCAT(?v{k}, ?v{k}) AS ?v{k + 1})" for k in range(40)
 
 HOSTILE = {
     "cross product": (over("?x :p ?y . ?a :p ?b"), "Join on no column: a Cartesian product"),
+    "product of three": (over("?x :p ?y . ?a :p ?b . ?c :p ?d"), "MultiJoin on no column"),
     "counted product": (over("?x :p ?y . ?a :p ?b", "(COUNT(*) AS ?n)"), "Join on no column"),
     "left join": (over("?x :p ?y OPTIONAL { ?a :p ?b }"), "LeftJoin on no column"),
     "left join with a condition": (

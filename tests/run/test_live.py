@@ -401,15 +401,6 @@ def test_invalid_options_are_errors() -> None:
         query.run({S: []}, engine="abacus")
 
 
-@pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
-def test_unsupported_feature_is_an_error_that_names_it() -> None:
-    text = "CONSTRUCT { ?x <p> ?z } { { ?x <p> ?y } SEQ { ?y <p> ?z } }"
-    query = streamsparql.compile(text)
-    for run in (lambda: list(query.run({s: [] for s in query.streams})), query.open):
-        with pytest.raises(streamsparql.UnsupportedFeature, match="CONSTRUCT rules"):
-            run()
-
-
 # -- the horizon, state ---------------------------------------------------------------------------
 
 

@@ -24,6 +24,8 @@ from streamsparql.spark.engine import SparkRun
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
+
 KIND, SUB, SUBPROP = str(TYPE), str(SUBCLASS), str(SUBPROPERTY)
 
 

@@ -26,6 +26,8 @@ from streamsparql.spark.statics import Statics, gather_statics
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
+
 Triple = tuple[str, str, str]
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
@@ -343,7 +345,7 @@ def test_a_graph_without_matches_yields_no_rows(spark: SparkSession) -> None:
     assert asked.run(graph=TURBINES, engine="spark", spark=spark).snapshot(5) is False
 
 
-BAD = [("<x:t>", "<x:inPark>", "no term"), ("<x:t>", '"p"', "<x:o>"), *TURBINES]
+BAD = [("<x:t>", "<x:inPark>", "<no term"), ("<x:t>", '"p"', "<x:o>"), *TURBINES]
 
 
 def _bad_file(folder: Path, spark: SparkSession) -> Path:
