@@ -48,7 +48,7 @@ from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SOR
 from streamsparql.physical.expressions.occurrence import DURATION, END, START, EventCondition
 from streamsparql.physical.hidden import SINCE, variable_of
 from streamsparql.physical.kernels.occurrences import SHIFT, STATIC
-from streamsparql.physical.operator import INFINITY, Operator, Stateless, inputs_first
+from streamsparql.physical.operator import Operator, Stateless, inputs_first
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.binary import shared_names
 from streamsparql.physical.operators.columns import Constants, Rename
@@ -167,10 +167,10 @@ class RulesByRow(Stateful):
         results: list[EventRow] = []
         if self._open is not None and not (due and due[0][0] == self._open):
             self._complete(self._open, (), bound, results)
-        t = self._open
+        last = due[-1][0] if due else self._open
         for t, rows in groupby(checked(due), key=itemgetter(0)):
             self._complete(t, rows, bound, results)
-        self._open = t if t is not None and t >= bound else None
+        self._open = last if last is not None and last >= bound else None
         assert not self._derived, "a rule was applied after its instant"
         if self._open is None:
             self._begin(bound)
@@ -366,7 +366,9 @@ def _extend(machine: RulesByRow, operator: Extend, emit: Take) -> list[Take]:
 _Integer: TypeAlias = Callable[[IdRow], int | None]
 
 
-def _integer(expression: Expression, names: Sequence[str], terms: TermDictionary) -> _Integer | None:
+def _integer(
+    expression: Expression, names: Sequence[str], terms: TermDictionary
+) -> _Integer | None:
     """Return the function that computes integers from rows, None where operands are others."""
     match expression:
         case Variable(name) if name in names:
@@ -474,7 +476,9 @@ def _duration(milliseconds: int) -> str:
     return str(duration_literal(milliseconds))
 
 
-def _merging(left: Operator, right: Operator, names: Sequence[str]) -> Callable[[IdRow, IdRow], IdRow]:
+def _merging(
+    left: Operator, right: Operator, names: Sequence[str]
+) -> Callable[[IdRow, IdRow], IdRow]:
     """Return the function that merges compatible rows."""
     one, two = variables_of(left.names), variables_of(right.names)
     both = [*one, *two]

@@ -28,6 +28,7 @@ from streamsparql.algebra import event
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.errors import EngineError, QueryError, TextError, UnsupportedFeature
+from streamsparql.physical import rule_closure
 from streamsparql.run.input import RunInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
@@ -89,7 +90,9 @@ def check_rules(random: Random) -> None:
     arrived = {name: disordered(items, delay, random) for name, items in streams.items()}
     run_input = RunInput(arrived, static, max_delay=delay, started=0)
     mode = Mode(chunk=random.choice([1, 2, 3, 65_536]), cut_after=random.choice([1, 3, 65_536]))
-    with settings_of(mode):
+    few = random.choice([0, rule_closure.FEW_ROWS])  # by the pipeline, or row by row
+    with settings_of(mode), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_closure, "FEW_ROWS", few)
         if random.random() < 0.5:
             rows = rows_of_history(query, run_input)
         else:
