@@ -44,9 +44,9 @@ sys.path[:0] = [str(HERE.parent)]
 
 import streamsparql  # noqa: E402
 from streamsparql.algebra.functions import Run  # noqa: E402
+from streamsparql.physical import rule_closure  # noqa: E402
 from streamsparql.physical.batch import TRIPLE, Batch  # noqa: E402
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary  # noqa: E402
-from streamsparql.physical import rule_closure  # noqa: E402
 from streamsparql.physical.hidden import SINCE  # noqa: E402
 from streamsparql.physical.kernels.occurrences import since_of  # noqa: E402
 from streamsparql.physical.lowering.lower import Catalog, lower  # noqa: E402
@@ -177,7 +177,7 @@ def pushes(items: list[Any]) -> dict[str, float]:
 
 SUM = """CONSTRUCT { _:n <count> ?count . _:n <sum> ?sum } {
   { SELECT ?count AS ?before + 1 ?sum AS ?sumbefore + ?price
-    { { ?n <count> ?before . ?n <sum> ?sumbefore } SEQ { <ACME> <price> ?price } } }
+    WHERE { { ?n <count> ?before . ?n <sum> ?sumbefore } SEQ { <ACME> <price> ?price } }
   EQUALSOPTIONAL
   { { ?n <count> ?before . ?n <sum> ?sumbefore }
     SEQ { <ACME> <price> ?between } SEQ { <ACME> <price> ?price } }
