@@ -181,7 +181,7 @@ SUM = """CONSTRUCT { _:n <count> ?count . _:n <sum> ?sum } {
   EQUALSOPTIONAL
   { { ?n <count> ?before . ?n <sum> ?sumbefore }
     SEQ { <ACME> <price> ?between } SEQ { <ACME> <price> ?price } }
-  FILTER(!BOUND(?between)) }"""
+  FILTER(!BOUND(?between)) } }"""
 TRANSITIVE = f"""CONSTRUCT {{ ?x <next> ?z }} {{
   {{ ?x <next> ?y }} SEQ {{ ?y <next> ?z }} FILTER(getDURATION() < "PT3S"^^<{XSD}duration>) }}"""
 RULES_BAR = 30_000
