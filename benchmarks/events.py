@@ -212,7 +212,7 @@ def measure_rules(repeat: int) -> dict[str, float]:
     few = rule_closure.FEW_ROWS
     for name, (rule, text, items) in cases.items():
         compiled = streamsparql.compile(text, rules=[rule])
-        found = []
+        outcomes = []
         for _ in range(repeat):
             for way, at_most, count in (("row by row", few, 20_000), ("pipeline", 0, 1_000)):
                 rule_closure.FEW_ROWS = at_most
@@ -222,8 +222,8 @@ def measure_rules(repeat: int) -> dict[str, float]:
                 rows = len(compiled.run(data).computation.rows())
                 speed = count / (time.process_time() - before)
                 best[f"{name}, {way}"] = max(best.get(f"{name}, {way}", 0.0), speed)
-                found.append((way, rows))
-        assert len(set(found)) == 2, "each way finds the same rows in each turn"
+                outcomes.append((way, rows))
+        assert len(set(outcomes)) == 2, "each way finds the same rows in each turn"
     rule_closure.FEW_ROWS = few
     return best
 

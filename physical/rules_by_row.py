@@ -369,7 +369,7 @@ _Integer: TypeAlias = Callable[[IdRow], int | None]
 def _integer(
     expression: Expression, names: Sequence[str], terms: TermDictionary
 ) -> _Integer | None:
-    """Return the function that computes integers from rows, None where operands are others."""
+    """Return the function that computes integers from rows; it returns None for other operands."""
     match expression:
         case Variable(name) if name in names:
             place = names.index(name)
