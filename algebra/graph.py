@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from streamsparql.algebra.access import Stamped
@@ -129,8 +129,12 @@ def template_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
     >>> one == two
     False
     """
-    cells = sorted(f"{v}={term}" for v, term in row.items() if not v.stamp)
-    text = "\n".join([place.label, str(number), *cells])
+    return node_of_cells(place, (f"{v}={term}" for v, term in row.items() if not v.stamp), number)
+
+
+def node_of_cells(place: BlankNode, cells: Iterable[str], number: int) -> BlankNode:
+    """Return the blank node of a row whose bound variables and their terms are `cells`."""
+    text = "\n".join([place.label, str(number), *sorted(cells)])
     return BlankNode("t" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:20])
 
 

@@ -29,6 +29,7 @@ from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.event import EventLeftJoin
 from streamsparql.physical.pipeline import Pipeline
+from streamsparql.physical.rules_by_row import RulesByRow, has_twins
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.once import Once
 from streamsparql.physical.state.parts import NamedRows, Stateful, Tables
@@ -62,8 +63,9 @@ class RuleClosure(Operator):
 
     implements = (closure.Closure,)
     state = "that of the operators of the rules"
-    scalars = ("_open", "_waits")
+    scalars = ("_open", "_waits", "_by_row")
     encoded = ("inner",)
+    version = 2
 
     def __init__(
         self,
@@ -82,6 +84,12 @@ class RuleClosure(Operator):
         self._known = Once(root.names)
         self._open: int | None = None  # the last instant, if more rows of it may follow
         self._waits = False
+        self._rows = (
+            RulesByRow(root, derived, self._leaves, rules, terms)
+            if has_twins(root, derived)
+            else None
+        )
+        self._by_row: bool | None = None if self._rows else False  # None until rows arrive
         self._from_start = [x for x in self.inner.operators if isinstance(x, EventLeftJoin)]
 
     @override
@@ -93,6 +101,13 @@ class RuleClosure(Operator):
             return self.nothing(), -1
         bound = min(watermarks)
         due = [heap.release(bound) for heap in self._ahead]
+        if self._by_row is None and any(map(len, due)):
+            self._by_row = _are_few(due)
+        if self._by_row is None:
+            return self.nothing(), bound
+        if self._by_row:
+            assert self._rows is not None
+            return self._rows.consume(due, bound), bound
         static = [static_rows(batch) for batch in due]
         fixed = [batch.where(mask) for batch, mask in zip(due, static, strict=True)]
         due = [batch.where(~mask) for batch, mask in zip(due, static, strict=True)]
@@ -152,6 +167,8 @@ class RuleClosure(Operator):
     @override
     def parts(self) -> Mapping[str, Stateful]:
         ahead = {f"ahead {k}": heap for k, heap in enumerate(self._ahead)}
+        if self._by_row and self._rows is not None:
+            return {**ahead, "by row": self._rows}
         return {**ahead, "known": self._known}
 
     @override
@@ -196,6 +213,14 @@ class RuleClosure(Operator):
 
 
 _INNER = "rules/"
+
+FEW_ROWS = 64
+"""The average number of rows of an instant up to which rules are evaluated row by row."""
+
+
+def _are_few(due: Sequence[Batch]) -> bool:
+    instants = np.unique(np.concatenate([batch.start for batch in due]))
+    return sum(map(len, due)) <= FEW_ROWS * len(instants)
 
 
 def with_inner(operators: Iterable[Operator]) -> Iterator[Operator]:

@@ -27,6 +27,7 @@ from streamsparql.algebra.expression_error import ExpressionError
 from streamsparql.algebra.terms import IRI, XSD, XSD_STRING, Literal, Term
 from streamsparql.algebra.xsd import durations, moments, numeric
 from streamsparql.algebra.xsd.durations import DayTimeDuration, XsdDuration, duration_text
+from streamsparql.algebra.xsd.gregorian import SECONDS_PER_DAY
 from streamsparql.algebra.xsd.moments import DateTime, XsdMoment
 from streamsparql.algebra.xsd.numeric import EXACT, Numeric
 from streamsparql.limits import check_string
@@ -113,7 +114,24 @@ def date_time_literal(milliseconds: int) -> Literal:
     >>> date_time_literal(1_500).lexical
     '1970-01-01T00:00:01.5Z'
     """
-    return literal_of(DateTime(EXACT.scaleb(Decimal(milliseconds), -3), 0))
+    day, rest = divmod(milliseconds, 1000 * SECONDS_PER_DAY)
+    seconds, thousandths = divmod(rest, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    fraction = f".{thousandths:03}".rstrip("0") if thousandths else ""
+    clock = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}{fraction}Z"
+    text = f"{_date_of_day(day)}T{clock}"
+    check_string(len(text))
+    return Literal(text, _DATE_TIME)
+
+
+@lru_cache(64)
+def _date_of_day(day: int) -> str:
+    """Return the date of a day, counted from the epoch: most times of a stream are of one day."""
+    moment = DateTime(Decimal(SECONDS_PER_DAY * day), 0)
+    return literal_of(moment).lexical.partition("T")[0]
+
+
+_DATE_TIME = IRI(XSD + "dateTime")
 
 
 def milliseconds_of(literal: Term) -> int:

@@ -391,6 +391,10 @@ class TermDictionary:
             inline, LITERAL_SORT, np.minimum(self._forms[np.maximum(ids, 0)], LITERAL_SORT)
         )
 
+    def sort_of(self, term_id: int) -> int:
+        """Return the sort of a term, as `sorts` does."""
+        return min(int(self._forms[term_id]), LITERAL_SORT) if term_id >= 0 else LITERAL_SORT
+
     def forms(self, ids: IntArray) -> KindArray:
         """Return the form of each term (canonical_text.py): its sort, or the form of a literal.
 

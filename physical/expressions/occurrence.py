@@ -92,30 +92,32 @@ class EventCondition:
         self.names = frozenset(variable.name for variable in variables_in(condition))
         """The columns that it reads."""
         compared = [(time_comparison(conjunct), conjunct) for conjunct in conjuncts(condition)]
-        self._times = [comparison for comparison, _ in compared if comparison is not None]
+        self.comparisons = [comparison for comparison, _ in compared if comparison is not None]
+        """The comparisons of times, as the time, the symbol and the limit."""
         rest = conjunction(conjunct for comparison, conjunct in compared if comparison is None)
-        self._rest = None if rest is None else compile_(rest)
+        self.rest = None if rest is None else compile_(rest)
+        """The other conjuncts."""
 
     def holds(self, batch: Batch) -> BoolArray:
         """Return a mask of the rows for which the condition is true."""
         passes = np.ones(len(batch), np.bool_)
-        if self._times:
+        if self.comparisons:
             passes = ~static_rows(batch)
-        for variable, symbol, limit in self._times:
+        for variable, symbol, limit in self.comparisons:
             passes &= _compare(milliseconds(batch, variable.name), symbol, limit)
-        if self._rest is None:
+        if self.rest is None:
             return passes
         if passes.all():
-            return self._rest.holds(batch)
+            return self.rest.holds(batch)
         (places,) = passes.nonzero()
         if len(places):
-            passes[places] = self._rest.holds(batch.take(places))
+            passes[places] = self.rest.holds(batch.take(places))
         return passes
 
     def forget(self) -> None:
         """Drop the results that are memoised by id: ids are reused for other terms."""
-        if self._rest is not None:
-            self._rest.forget()
+        if self.rest is not None:
+            self.rest.forget()
 
 
 def _compare(times: IntArray, symbol: str, limit: int | None) -> BoolArray:

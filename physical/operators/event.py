@@ -81,7 +81,7 @@ class _EventPairs(Sliced):
         super().__init__(tuple(dict.fromkeys((*left.names, *right.names))), left, right)
         self.within = bound
         """The duration, in milliseconds, that a merged row must not reach."""
-        self._condition = condition
+        self.condition = condition
         self._shared = shared_names(left.names, right.names)
         self._merge = RowMerger(self.names, None)
         self._areas = PairedAreas(left.names, right.names, [*self._shared, *self.keys])
@@ -110,7 +110,7 @@ class _EventPairs(Sliced):
         if related is not None and not related.all():
             i, j = i[related], j[related]
         rows = instants(self._merge.rows(left, i, right, j))
-        return rows if self._condition is None else rows.where(self._condition.holds(rows))
+        return rows if self.condition is None else rows.where(self.condition.holds(rows))
 
     @abstractmethod
     def _left(self, rows: Batch) -> Batch:
@@ -134,7 +134,7 @@ class _EventPairs(Sliced):
 
     @override
     def memos(self) -> Iterable[Memo | None]:
-        return (self._condition,)
+        return (self.condition,)
 
     @override
     def facts(self) -> str:

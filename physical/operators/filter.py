@@ -31,15 +31,15 @@ class Filter(Stateless):
     ) -> None:
         super().__init__(input.names, input)
         self.condition = condition
-        self._compiled = compiled
+        self.compiled = compiled
 
     @override
     def apply(self, batch: Batch) -> Batch:
-        return batch.where(self._compiled.holds(batch))
+        return batch.where(self.compiled.holds(batch))
 
     @override
     def memos(self) -> Iterable[Memo]:
-        return (self._compiled,)
+        return (self.compiled,)
 
     @override
     def facts(self) -> str:

@@ -80,16 +80,16 @@ class Extend(Stateless):
     ) -> None:
         super().__init__(tuple(dict.fromkeys((*input.names, variable.name))), input)
         self.expression = expression
-        self._name = variable.name
+        self.name = variable.name
         self._compiled = compiled
 
     @override
     def apply(self, batch: Batch) -> Batch:
         values = self._compiled.values(batch)
-        before = batch.columns.get(self._name)
+        before = batch.columns.get(self.name)
         if before is not None:
             values = np.where(values == UNBOUND, before, values)
-        return batch.with_columns({self._name: values})
+        return batch.with_columns({self.name: values})
 
     @override
     def memos(self) -> Iterable[Memo]:
@@ -97,7 +97,7 @@ class Extend(Stateless):
 
     @override
     def facts(self) -> str:
-        return f"?{self._name} := {self.expression!r}"
+        return f"?{self.name} := {self.expression!r}"
 
 
 class Distinct(Operator):

@@ -301,6 +301,28 @@ def transitive(terms: TermDictionary, source: Operator) -> RuleClosure:
     return RuleClosure(root, derived, [(entering, source)], (), terms)
 
 
+def in_batches(rules: RuleClosure) -> RuleClosure:
+    """Return rules that are not evaluated row by row."""
+    rules._by_row = False
+    return rules
+
+
+def with_absence(terms: TermDictionary, source: Operator) -> RuleClosure:
+    """Return the closure of triples under a rule with all operators on pairs that can be by row."""
+    derived, entering = Feed.of_triples("derived"), Feed("1", source.names)
+    both = Union(entering, derived)
+    x, y, z, v, w, p = map(Variable, "xyzvwp")
+    one = TriplePatternMatching(both, TriplePattern(x, p, y), terms)
+    other = TriplePatternMatching(both, TriplePattern(y, p, z), terms)
+    third = TriplePatternMatching(both, TriplePattern(x, p, z), terms)
+    left = Union(EventJoin(one, other, 6), EqJoin(EventJoin(one, other), third))
+    right = TriplePatternMatching(entering, TriplePattern(v, p, w), terms)
+    absent = TriplePatternMatching(entering, TriplePattern(w, p, w), terms)
+    pairs = Occurring(SeqWithout(left, right, absent, 6), (), terms)
+    root = Rename(pairs, {**dict(zip(TRIPLE, "xpw", strict=True)), SINCE: SINCE})
+    return RuleClosure(root, derived, [(entering, source)], (), terms)
+
+
 def event_pairs(make: Callable[..., Operator], static: bool = False) -> Kind:
     return Kind(make, [EVENT, OTHER_EVENT], occurrences((2, static), (2, static)))
 
@@ -351,11 +373,14 @@ EVENT_KINDS: dict[str, Kind] = {
         [("x", SINCE)],
         occurrences((1, True)),
     ),
-    "rules": Kind(
-        lambda terms, source: transitive(terms, source),
-        [(*TRIPLE, SINCE)],
-        occurrences((3, True)),
-    ),
+    **{
+        name: Kind(make, [(*TRIPLE, SINCE)], occurrences((3, True)))
+        for name, make in {
+            "rules": transitive,
+            "rules with absence": with_absence,
+            "rules in batches": lambda terms, source: in_batches(transitive(terms, source)),
+        }.items()
+    },
 }
 SUMS = [
     ColumnAggregate("s", "SUM", "x"),

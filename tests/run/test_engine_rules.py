@@ -28,6 +28,7 @@ from streamsparql.algebra import event
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.errors import EngineError, QueryError, TextError, UnsupportedFeature
+from streamsparql.physical import rule_closure
 from streamsparql.run.input import RunInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
@@ -63,8 +64,35 @@ class RuleWriter(EventWriter):
         return f"{{ {{ ?x {one} ?y }} {self.pick('SEQ', 'SEQ', '', 'EQUALS')} {{ ?y {other} ?z }} {above}}}"
 
 
-def check_rules(random: Random) -> None:
-    writer = RuleWriter(random)
+class RecursiveWriter(RuleWriter):
+    """A writer of rules that feed themselves, and can be evaluated row by row."""
+
+    def rule(self) -> str:
+        """Return a rule about what precedes, or is simultaneous, or has nothing in between."""
+        link = self.pick(":r", ":r", ":s")
+        template = f"?x {link} {self.pick('?z', '?z', '?y')}"
+        one, other = (
+            f"{{ ?x {self.pick(':p', ':r', ':s')} ?y }}",
+            f"{{ ?y {self.pick(link, ':p')} ?z }}",
+        )
+        bound = self.pick("", "", f"FILTER({self.duration('<', '<=')})")
+        pair = f"{{ {one} {self.pick('SEQ', 'SEQ', 'SEQ', '', 'EQUALS')} {other} {bound} }}"
+        if self.chance(40):
+            key = self.pick("?y", "?v")
+            last, absent = f"{{ ?y {self.pick(':p', ':q')} ?z }}", f"{{ {key} :p ?w }}"
+            optional = f"{{ {one} SEQ {absent} SEQ {last} }}"
+            pair = (
+                f"{{ {{ {one} SEQ {last} }} EQUALSOPTIONAL {optional} FILTER(!BOUND(?w)) {bound} }}"
+            )
+        return f"CONSTRUCT {{ {template} }} {SOURCES}{pair}"
+
+
+def check_recursive_rules(random: Random) -> None:
+    check_rules(random, RecursiveWriter(random))
+
+
+def check_rules(random: Random, writer: RuleWriter | None = None) -> None:
+    writer = writer or RuleWriter(random)
     rules = [PREFIX + writer.rule() for _ in range(random.randint(1, 3))]
     where = writer.pick("{ ?x ?l ?y }", "{ ?x :r ?y }", writer.chain(), writer.where(2))
     text = f"{PREFIX}SELECT * {SOURCES}{where}"
@@ -89,7 +117,9 @@ def check_rules(random: Random) -> None:
     arrived = {name: disordered(items, delay, random) for name, items in streams.items()}
     run_input = RunInput(arrived, static, max_delay=delay, started=0)
     mode = Mode(chunk=random.choice([1, 2, 3, 65_536]), cut_after=random.choice([1, 3, 65_536]))
-    with settings_of(mode):
+    few = random.choice([0, rule_closure.FEW_ROWS])  # by the pipeline, or row by row
+    with settings_of(mode), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_closure, "FEW_ROWS", few)
         if random.random() < 0.5:
             rows = rows_of_history(query, run_input)
         else:
@@ -112,9 +142,14 @@ def test_rules_agree_with_the_definition_in_all_modes() -> None:
     check_many(150, check_rules)
 
 
+def test_recursive_rules_agree_with_the_definition_in_all_modes() -> None:
+    check_many(100, check_recursive_rules)
+
+
 @pytest.mark.long
 def test_many_rules_agree_with_the_definition_in_all_modes() -> None:
     check_many(20_000, check_rules)
+    check_many(20_000, check_recursive_rules)
 
 
 # -- cases ------------------------------------------------------------------------------------------
