@@ -27,8 +27,8 @@ OCEAN = "http://example.org/ocean#"
 STREAM = f"{OCEAN}readings"
 READINGS = 44_310
 """The number of readings in the paper; at one in 15 seconds, a week and 16 hours."""
-START = 1_772_323_200_000
-"""2026-03-01T00:00:00Z."""
+START = 1_772_323_205_000
+"""2026-03-01T00:00:05Z: readings are between the reports of the means, at each quarter minute."""
 INTERVAL = 15_000
 """The milliseconds from one reading to the next."""
 COEFFICIENTS = (1.16818457031250, -0.28197558593750, 0.14689746093750, -0.03310644531250)
