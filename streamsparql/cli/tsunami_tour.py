@@ -10,10 +10,10 @@ import numpy as np
 
 from streamsparql.cli.screen import Screen
 from streamsparql.query import compile
-from streamsparql.tsunami import INTERVAL, START, Gauge, texts
+from streamsparql.tsunami import FIRST_READING, READING_INTERVAL, Gauge, texts
 from streamsparql.windpark.folder import date_time_text, query_comment
 
-COMMANDS = {
+TSUNAMI_COMMANDS = {
     "write the readings, the queries and the rules to a folder": (
         "streamsparql demo --only tsunami --write ocean"
     ),
@@ -73,31 +73,31 @@ class TsunamiTour:
 
     def _show_alarms(self) -> None:
         """Run the queries, and write the rows and what is planted in the readings."""
-        screen, found = self._screen, StringIO()
+        screen, table = self._screen, StringIO()
         query = compile(self._texts["tsunami.rq"], rules=[self._texts["prediction.rules.rq"]])
         with TemporaryDirectory(prefix="streamsparql-") as folder:
             readings, means = Path(folder) / "readings.csv", Path(folder) / "means.csv"
             self._gauge.write(folder)
             compile(self._texts["means.rq"]).run(readings).write(
-                means, report="rstream", every=INTERVAL
+                means, report="rstream", every=READING_INTERVAL
             )
-            query.run([readings, means]).write(found, "table", timestamps="iso")
+            query.run([readings, means]).write(table, "table", timestamps="iso")
         screen.write()
         screen.prose("These are the alarms. A row starts with the first mean that it is made of:")
         screen.write()
-        for line in found.getvalue().splitlines():
+        for line in table.getvalue().splitlines():
             screen.write(f"  {line}")
         screen.write()
         screen.prose("And these are the first readings of the waves in the simulation:")
         screen.write()
         for first, height in self._gauge.waves:
-            passes = date_time_text(START + first * INTERVAL)
+            passes = date_time_text(FIRST_READING + first * READING_INTERVAL)
             screen.write(f"  {passes}  {100 * height:+3.0f} cm")
 
     def _show_commands(self) -> None:
         screen = self._screen
         screen.heading("The same, step by step")
-        for purpose, command in COMMANDS.items():
+        for purpose, command in TSUNAMI_COMMANDS.items():
             screen.write(screen.paint(f"# {purpose}", 2))
             screen.write(screen.paint(command, 1))
         screen.write()

@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     Heights = NDArray[np.float64]
 
 OCEAN = "http://example.org/ocean#"
-STREAM = f"{OCEAN}readings"
 READINGS = 44_310
 """The number of readings in the paper; at one in 15 seconds, a week and 16 hours."""
-START = 1_772_323_205_000
+FIRST_READING = 1_772_323_205_000
 """2026-03-01T00:00:05Z: readings are between the reports of the means, at each quarter minute."""
-INTERVAL = 15_000
+READING_INTERVAL = 15_000
 """The milliseconds from one reading to the next."""
 COEFFICIENTS = (1.16818457031250, -0.28197558593750, 0.14689746093750, -0.03310644531250)
 """The weights of the means now and one, two and three hours ago: Newton's extrapolation."""
@@ -62,7 +61,7 @@ class Gauge:
 
     >>> gauge = Gauge()
     >>> len(gauge.heights), gauge.heights[:3].tolist()
-    (44310, [4539.943, 4539.945, 4539.945])
+    (44310, [4540.332, 4540.333, 4540.333])
     """
 
     readings: int = READINGS
@@ -78,7 +77,7 @@ class Gauge:
     def heights(self) -> Heights:
         """The readings, rounded to millimetres."""
         number = np.arange(self.readings)
-        hours = number * (INTERVAL / 3_600_000)
+        hours = number * (READING_INTERVAL / 3_600_000)
         height = _DEPTH + sum(
             size * np.sin(2 * np.pi * hours / period + phase) for size, period, phase in _TIDES
         )
@@ -108,7 +107,7 @@ class Gauge:
                 "subject": pa.DictionaryArray.from_arrays(always, subject.dictionary),
                 "predicate": pa.DictionaryArray.from_arrays(always, predicate.dictionary),
                 "object": [f'"{height:.3f}"^^<{decimal}>' for height in self.heights.tolist()],
-                "timestamp": START + INTERVAL * np.arange(self.readings),
+                "timestamp": FIRST_READING + READING_INTERVAL * np.arange(self.readings),
             }
         )
 

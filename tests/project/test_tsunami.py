@@ -11,11 +11,11 @@ import pytest
 
 from streamsparql.cli import main
 from streamsparql.cli.screen import Screen
-from streamsparql.cli.tsunami_tour import COMMANDS, TsunamiTour
+from streamsparql.cli.tsunami_tour import TSUNAMI_COMMANDS, TsunamiTour
 from streamsparql.errors import SourceError
-from streamsparql.tsunami import COEFFICIENTS, INTERVAL, START, Gauge, texts
+from streamsparql.tsunami import COEFFICIENTS, FIRST_READING, READING_INTERVAL, Gauge, texts
 
-HOUR = 3_600_000 // INTERVAL
+HOUR = 3_600_000 // READING_INTERVAL
 PAUSE = 4 * HOUR
 """The least readings from one wave to the next: two predictions with their readings take 7 hours."""
 
@@ -41,27 +41,33 @@ def first_readings(numbers: list[int]) -> list[int]:
 def test_exactly_the_three_planted_waves_are_detected(capsys: pytest.CaptureFixture[str]) -> None:
     gauge = Gauge()
     assert len(gauge.heights) == 44_310
-    found = deviations(gauge)
-    high = first_readings([k for k, mm in found.items() if abs(mm) > 30])
+    by_number = deviations(gauge)
+    high = first_readings([k for k, mm in by_number.items() if abs(mm) > 30])
     assert len(high) == len(gauge.waves) == 3
     for k, wave in zip(high, gauge.waves, strict=True):
         assert 0 < k - wave.first < 12
-    assert min(abs(abs(mm) - 30) for mm in found.values()) > 1e-6
+    assert min(abs(abs(mm) - 30) for mm in by_number.values()) > 1e-6
     expected = [
-        [str(np.datetime64(START + k * INTERVAL, "ms"))[:19].replace("T", " "), f"{found[k]:.0f}"]
+        [
+            str(np.datetime64(FIRST_READING + k * READING_INTERVAL, "ms"))[:19].replace("T", " "),
+            f"{by_number[k]:.0f}",
+        ]
         for k in high
     ]
     TsunamiTour(gauge, Screen(80)).show()
     shown = capsys.readouterr().out
     rows = re.findall(r"^  [-\d]+ [:\d]+  ([-\d]+ [:\d]+)  :gauge +(-?\d+)$", shown, re.M)
     assert [list(row) for row in rows] == expected
-    for text in (*(t.partition("\n")[2].strip("\n") for t in texts().values()), *COMMANDS.values()):
+    for text in (
+        *(t.partition("\n")[2].strip("\n") for t in texts().values()),
+        *TSUNAMI_COMMANDS.values(),
+    ):
         assert text in shown
 
 
 def test_the_coefficients_of_the_rules_are_those_of_the_formula() -> None:
-    found = re.findall(r"([-+] )?(\d\.\d{14})e0 \* \?h(\d)", texts()["prediction.rules.rq"])
-    weights = {int(n): float(f"{sign.strip() or '+'}{number}") for sign, number, n in found}
+    terms = re.findall(r"([-+] )?(\d\.\d{14})e0 \* \?h(\d)", texts()["prediction.rules.rq"])
+    weights = {int(n): float(f"{sign.strip() or '+'}{number}") for sign, number, n in terms}
     assert tuple(weights[n] for n in range(4)) == COEFFICIENTS
     assert sum(COEFFICIENTS) == pytest.approx(1, abs=1e-6)
 
@@ -74,7 +80,7 @@ def test_commands_run_as_printed(
     gauge = Gauge(1_600)
     high = [k for k, mm in deviations(gauge).items() if abs(mm) > 30]
     gauge.write("ocean")
-    write, *commands = COMMANDS.values()
+    write, *commands = TSUNAMI_COMMANDS.values()
     assert write.endswith("--write ocean")
     for command in commands:
         assert main(command.split()[1:]) == 0
