@@ -88,7 +88,8 @@ class Gauge:
             swing = np.sin(2 * np.pi * since / _WAVELENGTH) * np.exp(-since / _DECAY)
             height[wave.first :] += wave.height * swing
         height += _NOISE * np.random.default_rng(self.seed).standard_normal(self.readings)
-        return np.round(height, 3)
+        rounded: Heights = np.round(height, 3)
+        return rounded
 
     def to_arrow(self) -> pa.Table:
         """Return the readings as a table of items: subject, predicate, object, timestamp.
