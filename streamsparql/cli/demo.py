@@ -1,4 +1,4 @@
-"""The command `demo`: a simulated wind park, shown, written to files, or streamed live."""
+"""The command `demo`: simulated data, shown with queries, written to files, or streamed live."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _EXAMPLES = """\
 examples:
   streamsparql demo
   streamsparql demo --write park
+  streamsparql demo --only tsunami
   streamsparql demo --pour | streamsparql run park/now.rq --stream - --every 1m"""
 
 
@@ -37,19 +38,22 @@ def add_demo(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "demo",
         help="show queries over a simulated wind park",
-        description="Show what streamsparql does, with queries over a simulated wind park.",
+        description="Show what streamsparql does, with queries over simulated data.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument_group("instead of showing the park").add_argument
-    add("--write", metavar="DIR", help="write its data and queries to this folder")
-    add("--pour", action="store_true", help="print it as N-Quads, paced by the clock")
+    add = parser.add_argument_group("what to show").add_argument
+    note = "the wind park (default), or events: tsunamis in the readings of a gauge"
+    add("--only", choices=("park", "tsunami"), default="park", help=note)
+    add = parser.add_argument_group("instead of showing it").add_argument
+    add("--write", metavar="DIR", help="write the data and queries to this folder")
+    add("--pour", action="store_true", help="print the park as N-Quads, paced by the clock")
     add(
         "--speed", metavar="X", type=_parse_speed, help="speed-up; default: 60, a minute per second"
     )
     add = parser.add_argument_group("the park").add_argument
     positive = partial(add, metavar="N", type=parse_positive_number)
-    positive("--turbines", default=TURBINES, help=f"default: {TURBINES}")
+    positive("--turbines", help=f"default: {TURBINES}")
     positive("--minutes", help=f"default: {MINUTES}; with --pour: endless")
     seed = f"seed of the simulation; default: {SEED}"
     add("--seed", metavar="N", type=parse_whole_number, default=SEED, help=seed)
@@ -73,9 +77,11 @@ def _parse_speed(text: str) -> float:
 
 def _demo(options: argparse.Namespace) -> int:
     _check(options)
+    if options.only == "tsunami":
+        return _demo_tsunami(options)
     from streamsparql.windpark import wind_park
 
-    park = wind_park(options.turbines, options.minutes or MINUTES, options.seed)
+    park = wind_park(options.turbines or TURBINES, options.minutes or MINUTES, options.seed)
     if options.pour:
         _pour(park, options.speed or SPEED, options.minutes)
     elif options.write is not None:
@@ -96,9 +102,10 @@ def _check(options: argparse.Namespace) -> None:
     if options.write == "":
         raise UsageError("--write: missing folder name")
     minutes = 1 if options.pour else options.minutes or MINUTES
-    if options.turbines * minutes > _MAX_TURBINE_MINUTES:
+    turbines = options.turbines or TURBINES
+    if turbines * minutes > _MAX_TURBINE_MINUTES:
         raise UsageError(
-            f"--turbines {options.turbines} --minutes {minutes}: the park is too large;"
+            f"--turbines {turbines} --minutes {minutes}: the park is too large;"
             f" turbines times minutes must not exceed {_MAX_TURBINE_MINUTES:,}"
         )
     if options.speed is not None and not options.pour:
@@ -107,8 +114,33 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--engine spark cannot be combined with --pour or --write")
     if options.engine != "spark" and options.master is not None:
         raise UsageError("--master requires --engine spark")
+    if options.only == "tsunami":
+        _check_tsunami(options)
     if sys.stdout is None:
         raise EngineError("standard output is closed")
+
+
+def _check_tsunami(options: argparse.Namespace) -> None:
+    """Refuse the options that are about the wind park."""
+    for name in ("turbines", "minutes", "pour"):
+        if getattr(options, name):
+            raise UsageError(f"--only tsunami cannot be combined with --{name}, a wind park's")
+    if options.engine == "spark":
+        raise UsageError("--only tsunami cannot be combined with --engine spark: it has rules")
+
+
+def _demo_tsunami(options: argparse.Namespace) -> int:
+    from streamsparql.tsunami import Gauge
+
+    gauge = Gauge(seed=options.seed)
+    if options.write is None:
+        from streamsparql.cli.tsunami_tour import TsunamiTour
+
+        TsunamiTour(gauge).show()
+    else:
+        gauge.write(options.write)
+        print(f"The readings, queries and rules were written to {options.write}.")
+    return 0
 
 
 @contextmanager

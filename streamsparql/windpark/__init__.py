@@ -210,9 +210,9 @@ class WindPark:
 
         Raise SourceError if one of these files exists with other content.
         """
-        from streamsparql.windpark.folder import write_park
+        from streamsparql.windpark.folder import park_files, write_files
 
-        return write_park(self, Path(folder))
+        return write_files(park_files(self), Path(folder))
 
     @cached_property
     def _names(self) -> list[str]:

@@ -29,9 +29,9 @@ _MAST_INTERVAL = 5
 """The minutes from one reading of a mast to the next."""
 
 
-def write_park(park: WindPark, folder: Path) -> list[Path]:
-    """Write all files and return their paths; write none if one exists with other content."""
-    contents = {folder / name: content for name, content in park_files(park).items()}
+def write_files(files: Mapping[str, Callable[[], Iterable[str]]], folder: Path) -> list[Path]:
+    """Write files and return their paths; write none if one exists with other content."""
+    contents = {folder / name: content for name, content in files.items()}
     try:
         for path, content in contents.items():
             if path.exists() and not (path.is_file() and _has_content(path, content())):

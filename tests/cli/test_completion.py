@@ -49,7 +49,7 @@ def scripts(tmp_path, capsys):
         ("streamsparql run query.rq --output = j", "jsonl"),
         (
             "streamsparql demo ''",
-            "-h --help --write --pour --speed --turbines --minutes --seed --engine --master",
+            "-h --help --only --write --pour --speed --turbines --minutes --seed --engine --master",
         ),
         ("streamsparql explain --format s", "svg"),
         ("streamsparql completion f", "fish"),
