@@ -82,7 +82,7 @@ def test_many_rows_of_one_step_meet_the_limit_of_memory(name):
     query, _ = HOSTILE[name]
     with pytest.raises(LimitExceeded, match=r"more than 1,000,000 bytes of rows and terms, in "):
         query.run(items(), limits=Limits(memory=1_000_000)).to_arrow()
-    query.run(items(20), limits=Limits(memory=1_000_000)).to_arrow()
+    query.run(items(8), limits=Limits(memory=1_000_000)).to_arrow()
 
 
 STRINGS = {
