@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamsparql.algebra import access, event, filter, group, join, match, shape
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.node import Node
+from streamsparql.algebra.parameter import parameters_in
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.shape import Table
@@ -125,7 +126,7 @@ def _is_set(node: Node, parts: list[bool]) -> bool:
         case shape.Distinct() | access.AccessGraph() | group.Aggregation() | shape.Number():
             return True
         case shape.Table(_, rows):
-            return len(set(rows)) == len(rows)
+            return len(set(rows)) == len(rows) and not parameters_in(node)
         case match.TriplePatternMatching():
             return known[0]
         case join.Join() | match.BasicGraphPattern():

@@ -18,6 +18,7 @@ from streamsparql.algebra import path as p
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
 from streamsparql.algebra.functions import Run
+from streamsparql.algebra.parameter import Parameter, parameters_in
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import INFINITY
@@ -31,6 +32,12 @@ from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import FROM, TO
 from streamsparql.physical.lowering.lower_exists import Outer, Sighted, at_leaf
 from streamsparql.physical.lowering.lower_operators import LOWER, LOWER_ABOVE
+from streamsparql.physical.lowering.lower_parameters import (
+    late,
+    reading_columns,
+    tables_of_outer_rows,
+    without_parameters,
+)
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.access import Always
@@ -158,6 +165,10 @@ def refuse_events(plan: Plan) -> None:
     )
 
 
+_Place = tuple[Plan, tuple[tuple[Variable, IRI], ...], Operator | None]
+"""A plan, the graph of each outer `GRAPH ?g`, and the queries that share the plan."""
+
+
 class Lowering:
     """The state of one lowering."""
 
@@ -165,7 +176,7 @@ class Lowering:
         self, terms: TermDictionary, run: Run, catalog: Catalog, slab: TimeSlab | None
     ) -> None:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
-        self._lowered: dict[tuple[Plan, tuple[tuple[Variable, IRI], ...]], Lowered] = {}
+        self._lowered: dict[_Place, Lowered] = {}
         self._outer_sets = 0
 
     def plan(self, node: Plan, at: At) -> Lowered:
@@ -175,10 +186,12 @@ class Lowering:
         chain is long.
         """
         above: list[tuple[Plan, At]] = []
+        at = late(node, at)
         lowered = self._known(node, at)
         while lowered is None and type(node) in LOWER_ABOVE and node not in self.catalog.results:
             above.append((node, at))
-            node, at = node.inputs[0], at.of_input(node)
+            below = node.inputs[0]
+            node, at = below, late(below, at.of_input(node))
             lowered = self._known(node, at)
         if lowered is None:
             lowered = self._store(node, at, self._lower_from_leaf(node, at))
@@ -191,14 +204,16 @@ class Lowering:
         return self.plan(node, at).plain
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
-        return self._lowered.get((node, at.graphs)) if at.outer is None else None
+        if at.outer is None or at.outer.late:
+            return self._lowered.get((node, at.graphs, at.outer and at.outer.rows))
+        return None
 
     def _store(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
-        """Record the node that an operator computes; memoise the operator without outer rows."""
+        """Record the node that an operator computes; memoise it, except for rows of an EXISTS."""
         if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
             lowered.operator.node = node
-        if at.outer is None:
-            self._lowered[node, at.graphs] = lowered
+        if at.outer is None or at.outer.late:
+            self._lowered[node, at.graphs, at.outer and at.outer.rows] = lowered
         return lowered
 
     def _lower_from_leaf(self, node: Plan, at: At) -> Lowered:
@@ -212,6 +227,8 @@ class Lowering:
                 rows = self._matching(node, at)
             case w.Window() | Align():
                 rows = self._window(node, at)
+            case shape.Table() if parameters_in(node):
+                return Lowered(self.union(tables_of_outer_rows(self, node, at)))
             case shape.Table():
                 rows = self._table(node)
             case _:
@@ -221,6 +238,8 @@ class Lowering:
     # -- leaves, which bind variables
 
     def _matching(self, node: match.TriplePatternMatching, at: At) -> Operator:
+        if parameters_in(node):
+            return self.rows(without_parameters(node), At(graphs=at.graphs))
         sources = node.input.sources if isinstance(node.input, access.Merge) else (node.input,)
         matchings: list[Operator] = []
         for source in sources:
@@ -273,7 +292,8 @@ class Lowering:
         if data.names != TRIPLE:
             data = projected_to(data, TRIPLE)
         places = ((node.subject, FROM), (node.object, TO))
-        fixed = [self._term_row(end, name) for end, name in places if not isinstance(end, Variable)]
+        fixed = [self._end(end, name, at) for end, name in places if not isinstance(end, Variable)]
+        node = without_parameters(node)
         if at.outer is None:
             pairs = lower_path(node.path, data, _ends(fixed), self.terms)
             return self._connected(node, pairs)
@@ -303,8 +323,11 @@ class Lowering:
         ends = {names[place]: outer.bindings[getattr(node, place).name] for place in sorted(known)}
         return outer._replace(rows=rows), [Rename(rows, {n: c}) for n, c in ends.items()]
 
-    def _term_row(self, term: Term, name: str) -> Operator:
-        return Always.of({name: np.array([self.id(term)], np.int64)}, 1)
+    def _end(self, end: Term | Parameter, name: str, at: At) -> Operator:
+        if isinstance(end, Parameter):
+            assert at.outer is not None
+            return Rename(at.outer.rows, {name: at.outer.parameters[end.name]})
+        return Always.of({name: np.array([self.id(end)], np.int64)}, 1)
 
     def _connected(self, node: p.Path, pairs: Operator) -> Operator:
         """Return the pairs of a path as solutions: a column for each end that is a variable."""
@@ -358,15 +381,17 @@ class Lowering:
 
     def compiled(self, expression: Expression, at: At) -> BatchExpression:
         """Compile an expression, which also reads the outer row of its place."""
-        compiled = compile_expression(expression, self.terms, self.run)
+        reading = expression if at.outer is None else reading_columns(expression, at.outer)
+        compiled = compile_expression(reading, self.terms, self.run)
         if at.outer is None:
             return compiled
         names = {v.name for v in expression.walk() if isinstance(v, Variable)}
         seen = at.outer.seen(sorted(names))
         return Sighted(compiled, seen) if seen else compiled
 
-    def id(self, term: Term | None) -> int:
+    def id(self, term: Term | Parameter | None) -> int:
         """Return the id of a term of the query, 0 for None."""
+        assert not isinstance(term, Parameter), f"{term} has no value"
         return 0 if term is None else self.terms.id_of(term, keep=True)
 
     def new_row(self) -> int:
