@@ -61,14 +61,13 @@ def skeleton(plan: Plan) -> Skeleton:
     >>> print(sketch(shared.plan), {name: str(term) for name, term in shared.constants.items()})
     $1 windSpeed ?v1 {'1': '<turbine7>'}
     """
-    own = parameters_in(plan)
     lifted: dict[str, Term] = {}
     plan = _windows_below_matchings(plan)
     if not any(isinstance(node, _NOT_LIFTED) for node in plan.operators()):
         plan = _plan(plan.fold(_Lifting(lifted).of))
     renamed = canonical(plan)
-    constants = {renamed.parameters[n]: term for n, term in lifted.items() if n not in own}
-    named = {name: renamed.parameters[name] for name in own if name in renamed.parameters}
+    constants = {new: lifted[old] for old, new in renamed.parameters.items() if old in lifted}
+    named = {old: new for old, new in renamed.parameters.items() if old not in lifted}
     return Skeleton(renamed.plan, constants, renamed.variables, named)
 
 

@@ -51,7 +51,8 @@ class BandJoin(Join):
         terms: StampValues | None = None,
     ) -> None:
         super().__init__(rows, queries, terms)
-        self._condition = condition
+        self.condition, self._compiled = condition.expression, condition.compiled
+        self._complete = condition.complete
         if condition.borders is not None:
             self._areas = BandAreas(rows.names, queries.names, condition.borders)
         self.names = (*rows.names, *carried)
@@ -66,18 +67,21 @@ class BandJoin(Join):
         if len(rows) or len(queries):
             for pair in self._areas.meet(rows, queries, watermarks):
                 merged = self._merge.rows(*pair)
-                borders = self._condition.borders
-                if borders is None or not (self._condition.complete and borders.exact):
-                    merged = merged.where(self._condition.compiled.holds(merged))
+                if not (self._are_exact() and self._complete):
+                    merged = merged.where(self._compiled.holds(merged))
                 results.append(merged)
         self._areas.purge(watermarks)
         bound = min(watermarks)
         return self._results.through(results, bound), bound
 
+    def _are_exact(self) -> bool:
+        """Return whether the pairs that the areas have yielded last satisfy all borders."""
+        return isinstance(self._areas, BandAreas) and self._areas.exact
+
     @override
     def memos(self) -> Iterable[Memo | None]:
-        return (self._condition.compiled,)
+        return (self._compiled,)
 
     @override
     def facts(self) -> str:
-        return repr(self._condition.expression)
+        return repr(self.condition)

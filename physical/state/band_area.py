@@ -5,7 +5,7 @@ by the double that is nearest to it: a run of bands has a segment tree. That dec
 doubles and small integers. For other numbers it leaves too many pairs, never too few, as rounding
 keeps the order. A value that is not a number meets the bands whose borders are not numbers; if one
 of these is an equality, terms without a value of their own, such as IRIs, meet equal terms only.
-`Borders.exact` says whether all pairs so far were exact; if not, the condition itself decides.
+`BandAreas.exact` says whether pairs are exact; if not, the condition itself decides on them.
 """
 
 from __future__ import annotations
@@ -51,15 +51,12 @@ class Borders:
     ) -> None:
         self.value, self.lower, self.upper = value, tuple(lower), tuple(upper)
         self._terms = terms
-        self.exact = True
-        """Whether nearest doubles have decided all comparisons so far."""
 
-    def values(self, ids: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Return the nearest doubles of terms, and which terms are numbers."""
+    def values(self, ids: IntArray) -> tuple[FloatArray, BoolArray, bool]:
+        """Return the nearest doubles of terms, which are numbers, and whether all are exact."""
         values, kinds = self._terms.numbers(ids)
         inexact = (kinds == DECIMAL) | ((kinds == INTEGER) & (np.abs(values) > _EXACT_INTEGERS))
-        self.exact = self.exact and not inexact.any()
-        return values, kinds != NO_NUMBER
+        return values, kinds != NO_NUMBER, not inexact.any()
 
     @property
     def equal(self) -> str | None:
@@ -68,31 +65,40 @@ class Borders:
         both = (border.column for border in self.upper if not border.strict)
         return next((column for column in both if column in lower), None)
 
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one condition."""
+        columns = {border.column for border in (*self.lower, *self.upper)}
+        return len(columns) > 1
+
     def are_simple(self, ids: IntArray) -> BoolArray:
         """Return which terms are equal to no other term: IRIs, blank nodes and plain strings."""
         simple: BoolArray = self._terms.sorts(ids) != LITERAL_SORT
         return simple | self._terms.plain_strings(ids)
 
-    def bands(self, rows: Batch, strictly: bool) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return the bands of rows as closed intervals, and which borders are all numbers.
+    def bands(self, rows: Batch, strictly: bool) -> tuple[FloatArray, FloatArray, BoolArray, bool]:
+        """Return the bands of rows as closed intervals, which are of numbers, and whether exact.
 
-        Unless `strictly`, a value at a strict border is inside.
+        Bands with other borders contain no number: their interval is NaN. Unless `strictly`, a
+        value at a strict border is inside.
         """
         low, high = np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
-        numeric = np.ones(len(rows), np.bool_)
+        numeric, exact = np.ones(len(rows), np.bool_), True
         for (column, strict), is_lower in (
             *((border, True) for border in self.lower),
             *((border, False) for border in self.upper),
         ):
-            values, numbers = self.values(rows.columns[column])
+            values, numbers, are_exact = self.values(rows.columns[column])
             numeric &= numbers
+            exact &= are_exact
             if strict and strictly:
                 values = np.nextafter(values, np.inf if is_lower else -np.inf)
             if is_lower:
                 low = np.maximum(low, values)
             else:
                 high = np.minimum(high, values)
-        return low, high, numeric
+        low[~numeric] = np.nan
+        return low, high, numeric, exact
 
 
 class _Bands:
@@ -101,8 +107,7 @@ class _Bands:
     def __init__(self, borders: Borders, rows: Batch) -> None:
         self._borders, self._rows = borders, rows
         self._trees: dict[bool, SegmentTree] = {}
-        self._low, self._high, numeric = borders.bands(rows, strictly=False)
-        self._low[~numeric] = np.nan  # no interval
+        _, _, numeric, self._exact = borders.bands(rows, strictly=False)
         self._others = (~numeric).nonzero()[0]
         self._equal = borders.equal
         if self._equal is not None:
@@ -113,24 +118,24 @@ class _Bands:
             self._simple_ids = ids[simple][by_id]
 
     def _tree(self, strictly: bool) -> SegmentTree:
-        tree = self._trees.get(strictly)
-        if tree is None:
-            low, high = self._low, self._high
-            if strictly:
-                low, high, _ = self._borders.bands(self._rows, strictly)
-            tree = self._trees[strictly] = SegmentTree(low, high)
-        return tree
+        if strictly not in self._trees:
+            low, high, *_ = self._borders.bands(self._rows, strictly)
+            self._trees[strictly] = SegmentTree(low, high)
+        return self._trees[strictly]
 
-    def meet(self, ids: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield the pairs (value, band) that may meet, in blocks."""
-        values, numbers = self._borders.values(ids)
+    def meet(self, ids: IntArray) -> Iterator[tuple[IntArray, IntArray, bool]]:
+        """Yield the pairs (value, band) that may meet, in blocks, and whether they are exact."""
+        values, numbers, exact = self._borders.values(ids)
+        exact = exact and self._exact
         if not numbers.all():
-            self._borders.exact = False
             yield from self._meet_others(ids, (~numbers & (ids != UNBOUND)).nonzero()[0])
             values = np.where(numbers, values, np.nan)
-        yield from self._tree(self._borders.exact).stab(values)
+        for i, j in self._tree(exact).stab(values):
+            yield i, j, exact
 
-    def _meet_others(self, ids: IntArray, places: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    def _meet_others(
+        self, ids: IntArray, places: IntArray
+    ) -> Iterator[tuple[IntArray, IntArray, bool]]:
         """Yield the pairs of values that are not numbers, at these places."""
         if self._equal is not None:
             simple = self._borders.are_simple(ids[places])
@@ -138,10 +143,10 @@ class _Bands:
             first = np.searchsorted(self._simple_ids, ids[equal])
             count = np.searchsorted(self._simple_ids, ids[equal], "right") - first
             for i, j in pairs_in_blocks(first, count):
-                yield equal[i], self._simple[j]
+                yield equal[i], self._simple[j], not self._borders.several
         count = np.full(len(places), len(self._others))
         for i, j in pairs_in_blocks(np.zeros_like(count), count):
-            yield places[i], self._others[j]
+            yield places[i], self._others[j], False
 
 
 class _BandRun(Run):
@@ -172,13 +177,18 @@ class BandArea(SweepArea):
     [([0], [0])]
     """
 
-    def __init__(self, names: Sequence[str], borders: Borders, banded: bool) -> None:
+    derived = ("_last",)
+
+    def __init__(
+        self, names: Sequence[str], borders: Borders, banded: bool, last: _Last | None = None
+    ) -> None:
         super().__init__(names, ())
         self._borders, self._banded = borders, banded
+        self._last = last or _Last()
 
     @override
     def another(self) -> BandArea:
-        return BandArea(self.names, self._borders, self._banded)
+        return BandArea(self.names, self._borders, self._banded, self._last)
 
     @override
     def _run(self, rows: Batch) -> Run:
@@ -194,17 +204,31 @@ class BandArea(SweepArea):
                 assert isinstance(run, _BandRun)
                 pairs = run.bands.meet(batch.columns[value])
             else:
-                pairs = ((i, j) for j, i in probing.meet(run.rows.columns[value]))
-            for i, j in pairs:
+                pairs = ((i, j, e) for j, i, e in probing.meet(run.rows.columns[value]))
+            for i, j, self._last.exact in pairs:
                 meets = batch.start[i] < run.rows.end[j]
                 meets &= batch.end[i] > run.rows.start[j]
                 yield Pairs(i, run.rows, j) if meets.all() else Pairs(i[meets], run.rows, j[meets])
 
 
+class _Last:
+    """The pairs that were yielded last by any of several areas: whether they are exact."""
+
+    exact = True
+
+
 class BandAreas(PairedAreas):
     """The areas of an input with values and of one with bands."""
 
+    derived = ("_last",)
+
     def __init__(self, values: Sequence[str], bands: Sequence[str], borders: Borders) -> None:
         super().__init__(values, bands, ())
-        self._left = BandArea(values, borders, banded=False)
-        self._right = BandArea(bands, borders, banded=True)
+        self._last = _Last()
+        self._left = BandArea(values, borders, False, self._last)
+        self._right = BandArea(bands, borders, True, self._last)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the pairs that were yielded last are exact."""
+        return self._last.exact

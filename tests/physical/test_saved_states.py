@@ -26,8 +26,8 @@ from support.steps import Case, DrivenInput, Row, cases, rows_over, steps_of_cas
 
 from streamsparql.algebra import window as w
 from streamsparql.algebra.align import Align
+from streamsparql.algebra.expressions import And, Constant
 from streamsparql.algebra.expressions import Call as Function
-from streamsparql.algebra.expressions import Constant
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.shape import UNIT
@@ -36,13 +36,16 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import XSD, integer
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import CompiledExpression, compile_expression
 from streamsparql.physical.expressions.sort_keys import Ranking
+from streamsparql.physical.hidden import QUERY
 from streamsparql.physical.lowering.lower_exists import OuterRows
 from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators import group as physical_group
 from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.band_join import BandJoin, Condition
 from streamsparql.physical.operators.columns import (
     Constants,
     Rename,
@@ -59,6 +62,7 @@ from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.path import TransitiveClosure
+from streamsparql.physical.operators.queries import Clock, QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import (
     Distinct,
@@ -77,6 +81,7 @@ from streamsparql.physical.operators.window import (
     TupleWindow,
 )
 from streamsparql.physical.state import heap, key_slots, sweep_area
+from streamsparql.physical.state.band_area import Border, Borders
 
 
 def number(lexical: str, kind: str = "integer") -> str:
@@ -100,8 +105,9 @@ value = st.integers(0, len(NODES) + len(VALUES) - 1)
 stamp = st.sampled_from([0, *map(TEXTS.index, STAMPS)])
 tying = st.sampled_from([0, 1, 1, 2, 2, 3])
 nodes = rows_over([tying, tying, tying])
+nodes_and_values, bands = rows_over([tying, value]), rows_over([tying, value, value])
 S = UNIT
-X, A, B = (Variable(name) for name in "xab")
+X, A, B, V = (Variable(name) for name in "xabv")
 XYA, BYX = ("x", "y", "a"), ("b", "y", "x")
 
 
@@ -198,6 +204,34 @@ def sliced(offset: int, limit: int | None, **options: Sequence[str]) -> Kind:
     return unary(make, value, tying, tying)
 
 
+def band_join(
+    terms: TermDictionary, rows: Operator, queries: Operator, indexed: bool = True
+) -> Operator:
+    above, below = Function(">", (V, Variable("lo"))), Function("<=", (V, Variable("hi")))
+    condition = And((above, below))
+    borders = Borders("v", [Border("lo", True)], [Border("hi", False)], terms)
+    compiled = compile_expression(condition, terms, Run())
+    known = Condition(condition, compiled, borders if indexed else None, complete=True)
+    return BandJoin(rows, queries, ["q"], known, terms)
+
+
+def add(operator: Operator, mark: int) -> None:
+    """Add a query to a table, and remove another one, at some watermarks."""
+    assert isinstance(operator, QueryTable)
+    if 0 <= mark < 100 and mark % 2:
+        numbers = np.array([INTEGER_BASE + mark])
+        operator.add(numbers, [numbers], mark)
+    if 0 <= mark < 100 and mark % 3 == 0:
+        operator.remove(np.array([INTEGER_BASE + mark - 2]))
+
+
+def exclude(operator: Operator, mark: int) -> None:
+    """Exclude the rows of a query, at some watermarks."""
+    assert isinstance(operator, SelectQueries)
+    if 0 <= mark < 100 and mark % 2:
+        operator.exclude(np.array([INTEGER_BASE + mark]), mark + 3)
+
+
 SUMS = [
     ColumnAggregate("s", "SUM", "x"),
     ColumnAggregate("n", "COUNT"),
@@ -285,6 +319,19 @@ KINDS: dict[str, Kind] = {
         for kind in ("rstream", "istream", "dstream")
         for every in (3, None)
     },
+    "band join": Kind(band_join, [("x", "v"), ("q", "lo", "hi")], cases(nodes_and_values, bands)),
+    "band join on all pairs": Kind(
+        lambda terms, a, b: band_join(terms, a, b, indexed=False),
+        [("x", "v"), ("q", "lo", "hi")],
+        cases(nodes_and_values, bands),
+    ),
+    "query table": Kind(
+        lambda terms, source: QueryTable(source, ["..query p"], 3), [()], cases(rows_over([])), add
+    ),
+    "clock": Kind(lambda terms, source: Clock(source), ["x"], cases(rows_over([tying]))),
+    "select queries": Kind(
+        lambda terms, source: SelectQueries(source), [(QUERY,)], cases(rows_over([tying])), exclude
+    ),
     "closure": unary(
         lambda terms, source: TransitiveClosure(source, "x", "y"), *[st.integers(1, 4)] * 2
     ),
