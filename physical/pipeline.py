@@ -28,11 +28,11 @@ from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import Operator, StepResult
-from streamsparql.physical.operators.access import StreamAccess
+from streamsparql.physical.operators.access import Clock, StreamAccess
 from streamsparql.physical.operators.columns import SelectEqual
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
-from streamsparql.physical.operators.queries import Clock
+from streamsparql.physical.operators.outputs import Since
 from streamsparql.physical.operators.report import Clip
 from streamsparql.physical.operators.shape import Distinct, LatestStamps, Projection
 from streamsparql.physical.operators.window import AlignToReports, TimeWindow
@@ -181,15 +181,12 @@ class Pipeline:
         2
         """
         assert root not in self.roots, "a root is added once"
-        order = _inputs_first(root)
-        for operator in order:
+        for operator in _inputs_first(root):
             if operator not in self._stage_of:
                 self._add_stage(operator, {} if warmed is None else warmed._stage_of)
-        self.roots[root] = cut
+        self.roots[root] = False
         self._stage_of[root].readers += 1
-        if cut:
-            for operator in order:
-                self._stage_of[operator].cuts += 1
+        self.cut_below(root, cut)
 
     def _add_stage(self, operator: Operator, known: Mapping[Operator, _Stage]) -> None:
         below = [self._stage_of[one] for one in operator.inputs]
@@ -201,12 +198,11 @@ class Pipeline:
         for each in below:
             each.readers += 1
 
-    def remove(self, root: Operator) -> None:
-        """Remove a root, and the operators that no other operator reads."""
-        cut = self.roots.pop(root)
-        if cut:
-            for operator in _inputs_first(root):
-                self._stage_of[operator].cuts -= 1
+    def remove(self, root: Operator) -> list[Operator]:
+        """Remove a root, and the operators that no other operator reads; return these."""
+        self.cut_below(root, False)
+        del self.roots[root]
+        removed: list[Operator] = []
         pending = [self._stage_of[root]]
         while pending:
             stage = pending.pop()
@@ -214,7 +210,16 @@ class Pipeline:
             if not stage.readers:
                 del self._stage_of[stage.operator]
                 self._retained -= self.counts.pop(stage.operator).state
+                removed.append(stage.operator)
                 pending += stage.inputs
+        return removed
+
+    def cut_below(self, root: Operator, cut: bool) -> None:
+        """Set whether each step is a cut for the operators below a root."""
+        if self.roots[root] != cut:
+            self.roots[root] = cut
+            for operator in _inputs_first(root):
+                self._stage_of[operator].cuts += 1 if cut else -1
 
     def replace(self, old: Operator, new: Operator) -> None:
         """Let the readers of an operator read another one from the next step on."""
@@ -431,4 +436,13 @@ def _wanted_of(
     return frozenset(wanted)
 
 
-_WHOLE_TRIPLES = (TimeWindow, AlignToReports, Clip, Union, Distinct, LatestStamps, Projection)
+_WHOLE_TRIPLES = (
+    TimeWindow,
+    AlignToReports,
+    Clip,
+    Union,
+    Distinct,
+    LatestStamps,
+    Projection,
+    Since,
+)

@@ -7,7 +7,7 @@ background graph becomes a union of the two, or no union if the graph has no mat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from streamsparql.physical.lowering.lower_parameters import (
 )
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
 from streamsparql.physical.operator import Operator, Stateless
-from streamsparql.physical.operators.access import Always
+from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
@@ -165,8 +165,15 @@ def refuse_events(plan: Plan) -> None:
     )
 
 
-_Place = tuple[Plan, tuple[tuple[Variable, IRI], ...], Operator | None]
+Place = tuple[Plan, tuple[tuple[Variable, IRI], ...], Operator | None]
 """A plan, the graph of each outer `GRAPH ?g`, and the queries that share the plan."""
+
+
+def _place(node: Plan, at: At) -> Place | None:
+    """Return what determines the operators of a plan; None among the rows of an EXISTS."""
+    if at.outer is None:
+        return node, at.graphs, None
+    return (node, at.graphs, at.outer.rows) if at.outer.late else None
 
 
 class Lowering:
@@ -176,7 +183,7 @@ class Lowering:
         self, terms: TermDictionary, run: Run, catalog: Catalog, slab: TimeSlab | None
     ) -> None:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
-        self._lowered: dict[_Place, Lowered] = {}
+        self._lowered: MutableMapping[Place, Lowered] = {}
         self._outer_sets = 0
 
     def plan(self, node: Plan, at: At) -> Lowered:
@@ -203,17 +210,21 @@ class Lowering:
         """Return the operators of a plan, without the columns that only order its rows."""
         return self.plan(node, at).plain
 
+    def stream(self, name: str, stamp: str | None) -> Operator:
+        """Return the items of a stream, with their stamps in a hidden column if it has a name."""
+        return StreamAccess(name, stamp)
+
     def _known(self, node: Plan, at: At) -> Lowered | None:
-        if at.outer is None or at.outer.late:
-            return self._lowered.get((node, at.graphs, at.outer and at.outer.rows))
-        return None
+        place = _place(node, at)
+        return None if place is None else self._lowered.get(place)
 
     def _store(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
         """Record the node that an operator computes; memoise it, except for rows of an EXISTS."""
         if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
             lowered.operator.node = node
-        if at.outer is None or at.outer.late:
-            self._lowered[node, at.graphs, at.outer and at.outer.rows] = lowered
+        place = _place(node, at)
+        if place is not None:
+            self._lowered[place] = lowered
         return lowered
 
     def _lower_from_leaf(self, node: Plan, at: At) -> Lowered:

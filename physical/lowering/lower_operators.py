@@ -49,7 +49,7 @@ from streamsparql.physical.lowering.lower_parameters import (
     parameter_columns,
 )
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
 from streamsparql.physical.operators.consolidate import Consolidate, consolidated
 from streamsparql.physical.operators.filter import AntiJoin, Filter, Mark, SemiJoin
@@ -83,7 +83,7 @@ def carried(at: At) -> tuple[str, ...]:
 def lower_stream(low: Lowering, node: access.AccessStream, at: At) -> Lowered:
     """Lower a stream, whose items have their stamps if the query reads them."""
     stamp = stamp_column(node.stream.value) if node.stamped else None
-    return low.made(StreamAccess(node.stream.value, stamp))
+    return low.made(low.stream(node.stream.value, stamp))
 
 
 def lower_access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Lowered:

@@ -31,25 +31,13 @@ LEASES = 32
 """The length of the first lease, as a multiple of the greatest reach of a window."""
 
 
-class Clock(Operator):
-    """The least watermark of several inputs, whose rows it ignores."""
-
-    family = "align"
-
-    def __init__(self, *inputs: Operator) -> None:
-        super().__init__((), *inputs)
-
-    @override
-    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        return self.nothing(), min(watermarks, default=INFINITY)
-
-
 class QueryTable(Operator):
     """The queries that share a plan, with the values of their parameters.
 
     Its input is the `Clock` of the streams of the plan. `reach` is the longest time that an element
     of these streams holds.
 
+    >>> from streamsparql.physical.operators.access import Clock
     >>> table = QueryTable(Clock(), ["..query p"], reach=10)
     >>> table.add(np.array([-5, -4]), [np.array([70, 80])], since=3)
     >>> rows, watermark = table.step([table.nothing()], [7], False)

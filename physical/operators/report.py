@@ -19,6 +19,7 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.operators.access import Clock
 from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import RowBuffer, Stateful
@@ -31,21 +32,32 @@ class Clip(Operator):
     """The part of the rows within the horizon `[begin, end)`.
 
     If the horizon begins with the first item of the streams, `begin` is None until that item is
-    known, and rows are retained until then.
+    known, and rows are retained until then. A `clock` knows it, or the caller sets `begin`; `lag`
+    is added to the time of the clock.
     """
 
     family = "align"
     state = "all rows, until the start of the horizon is known"
     scalars = ("begin", "end")
 
-    def __init__(self, input: Operator, begin: int | None, end: int = INFINITY) -> None:  # noqa: A002
-        super().__init__(input.names, input)
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        begin: int | None,
+        end: int = INFINITY,
+        clock: Clock | None = None,
+        lag: int = 0,
+    ) -> None:
+        super().__init__(input.names, input, *([] if clock is None else [clock]))
         self.begin, self.end = begin, end
+        self.clock, self.lag = clock, lag
         self._waiting = Heap(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        (batch,), (watermark,) = batches, watermarks
+        batch, watermark = batches[0], watermarks[0]
+        if self.begin is None and self.clock is not None and self.clock.begin is not None:
+            self.begin = self.clock.begin + self.lag
         if self.begin is None:
             self._waiting.push(batch)
             return self.nothing(), -1
@@ -104,7 +116,8 @@ class Reports(Operator):
     """The rows of each report, over the instant of the report.
 
     Reports are at `origin + k * every`, or without `every` at each change. With `closing` a report
-    at `r` shows the snapshot of `r - 1`: it closes the period before it (R15).
+    at `r` shows the snapshot of `r - 1`: it closes the period before it (R15). If the horizon below
+    has a clock, it is that of the reports; otherwise the caller sets `clock`, `begin` and `last`.
     """
 
     family = "align"
@@ -120,7 +133,9 @@ class Reports(Operator):
         closing: bool = False,
         shown: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(input.names, input)
+        timed = isinstance(input, Clip) and input.clock is not None
+        self._horizon = input if isinstance(input, Clip) and timed else None
+        super().__init__(input.names, input, *input.inputs[1:] if timed else ())
         self.shown = self.names if shown is None else tuple(shown)
         """The columns that are shown; others only order the rows."""
         self.kind, self.every, self.origin = kind, every, origin
@@ -143,7 +158,9 @@ class Reports(Operator):
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        (batch,) = batches
+        batch = batches[0]
+        if self._horizon is not None:
+            self._read_clock(self._horizon, watermarks[1])
         if len(batch):
             self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
         self._stepped_at = self.clock
@@ -158,6 +175,12 @@ class Reports(Operator):
             rows = self._snapshots(batch, until)
         self._report(rows, until)
         return rows, INFINITY if ended else until
+
+    def _read_clock(self, horizon: Clip, now: int) -> None:
+        assert horizon.clock is not None
+        self.clock = min(now, INFINITY - horizon.lag) + horizon.lag
+        self.last = max(self.last, horizon.clock.last + horizon.lag)
+        self.begin = horizon.begin
 
     @override
     def due(self) -> bool:

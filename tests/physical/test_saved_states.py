@@ -44,7 +44,7 @@ from streamsparql.physical.hidden import QUERY
 from streamsparql.physical.lowering.lower_exists import OuterRows
 from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators import group as physical_group
-from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.access import Always, Clock, StreamAccess
 from streamsparql.physical.operators.band_join import BandJoin, Condition
 from streamsparql.physical.operators.columns import (
     Constants,
@@ -62,7 +62,7 @@ from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.path import TransitiveClosure
-from streamsparql.physical.operators.queries import Clock, QueryTable, SelectQueries
+from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import (
     Distinct,

@@ -25,7 +25,8 @@ from support.shared_plans import disagreement
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.hidden import QUERY
-from streamsparql.physical.operators.queries import LEASES, Clock, QueryTable
+from streamsparql.physical.operators.access import Clock
+from streamsparql.physical.operators.queries import LEASES, QueryTable
 
 seeds = st.integers(0, 2**32)
 

@@ -31,8 +31,8 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import ANSWER, QUERY, parameter_column
 from streamsparql.physical.lowering.lower import At, Catalog, Lowering
 from streamsparql.physical.lowering.lower_parameters import carrying, queries_as_outer_rows
-from streamsparql.physical.operators.access import StreamAccess
-from streamsparql.physical.operators.queries import Clock, QueryTable, SelectQueries
+from streamsparql.physical.operators.access import Clock, StreamAccess
+from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Pipeline
