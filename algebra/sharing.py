@@ -148,7 +148,7 @@ def is_shareable(plan: Plan) -> bool:
 
 
 _NOT_LIFTED = (Describe, Detect, Closure)
-_PLACED = (TriplePatternMatching, Path, shape.Table, Construct)
+_PLACED = (TriplePatternMatching, Path, shape.Table, Construct, Describe)
 """The operators with terms among their parameters."""
 
 
@@ -221,6 +221,9 @@ def _with_places(
         case Construct(template, rows):
             patterns = tuple(map(changed, template))
             return node if patterns == template else Construct(patterns, rows)
+        case Describe(resources, rows, data):
+            described: Any = tuple(map(change, resources))
+            return node if described == resources else Describe(described, rows, data)
     raise AssertionError(node)
 
 

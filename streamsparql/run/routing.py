@@ -1,9 +1,9 @@
 """Routing: from the output of a plan that many queries share to the rows of each query.
 
 An `Emission` is the output of one step. It is divided by queries when the rows of one query are
-requested for the first time: once, by a stable sort of the numbers of queries, so that the rows of a
-query keep their order. That costs as much as there are rows, and queries with rows; not as many as
-there are queries. A reader of all queries takes emissions undivided.
+requested for the first time: once, by a stable sort of the numbers of queries, so the rows of a
+query keep their order. That costs as much as there are rows and queries with rows, however many
+queries there are. A reader of all queries takes emissions undivided.
 
 Terms are decoded once per emission, not once per query: the first query decodes its own rows, the
 second one all rows, and the others take slices. An emission goes once all of its rows were taken.
@@ -83,6 +83,15 @@ class Emission(Generic[Owner]):
     def take(self, owner: Owner) -> list[Part]:
         """Remove and return the parts of an owner."""
         return self.parts.pop(owner, [])
+
+    def take_all(self) -> None:
+        """Remove all parts; if none was taken before, the rows need not be divided."""
+        self._parts = {}
+
+    @property
+    def divided(self) -> bool:
+        """Whether the rows are divided, so that some parts may have been taken."""
+        return self._parts is not None
 
     @property
     def taken(self) -> bool:
