@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from streamsparql.query import Query, compile
     from streamsparql.run.decoder import Row
     from streamsparql.run.live import Live
+    from streamsparql.run.registered import Registered
     from streamsparql.run.result import Result
+    from streamsparql.run.session import Session
     from streamsparql.sources.mapping import mapped
     from streamsparql.windpark import wind_park
 
@@ -45,8 +47,10 @@ __all__ = [
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "Registered",
     "Result",
     "Row",
+    "Session",
     "SourceError",
     "StreamSparqlError",
     "UnsupportedFeature",
@@ -62,8 +66,10 @@ _MODULES = {
     "Live": "run.live",
     "Picture": "display.picture",
     "Query": "query",
+    "Registered": "run.registered",
     "Result": "run.result",
     "Row": "run.decoder",
+    "Session": "run.session",
     "compile": "query",
     "inputs": "look.definition_inputs",
     "load_ipython_extension": "cli.magics",

@@ -6,14 +6,19 @@ SPARQL reads `$x` and `?x` as the same variable. A text that is registered with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from streamsparql.errors import QueryError
 from streamsparql.translator import syntax as s
 
 
-def parameters_of(query: s.QueryUnit, text: str) -> tuple[str, ...]:
+def parameters_of(
+    query: s.QueryUnit, text: str, names: Collection[str] | None = None
+) -> tuple[str, ...]:
     """Return the names of the parameters of a query, in the order of the text.
+
+    By default these are the variables that are written with `$`; else the variables with certain
+    `names`.
 
     >>> from streamsparql.translator.parse import parse
     >>> text = "SELECT ?x { ?x <p> $value FILTER(?x != $other) }"
@@ -24,8 +29,11 @@ def parameters_of(query: s.QueryUnit, text: str) -> tuple[str, ...]:
     plain: dict[str, s.Var] = {}
     for node in query.walk():
         if isinstance(node, s.Var):
-            written = marked if text[node.span.start] == "$" else plain
-            written.setdefault(node.name, node)
+            is_marked = text[node.span.start] == "$" if names is None else node.name in names
+            (marked if is_marked else plain).setdefault(node.name, node)
+    for name in names or ():
+        if name not in marked:
+            raise QueryError(f"unknown parameter ${name}: the text has no variable of this name")
     for name, node in marked.items():
         if name in plain:
             raise QueryError(
@@ -38,7 +46,7 @@ def parameters_of(query: s.QueryUnit, text: str) -> tuple[str, ...]:
             raise QueryError(
                 f"{place} the parameter ${node.name}: it is a constant",
                 node.span,
-                hint=f"write ?{node.name}, or pass parameters=() to read ${node.name} as a variable",
+                hint=f"write ?{node.name}; with parameters=(), ${node.name} is a variable, too",
             ).about(text)
     return tuple(marked)
 

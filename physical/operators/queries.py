@@ -23,7 +23,7 @@ import numpy as np
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
-from streamsparql.physical.hidden import QUERY
+from streamsparql.physical.hidden import QUERY, parameter_column
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.state.parts import RowBuffer, Stateful
 
@@ -38,7 +38,7 @@ class QueryTable(Operator):
     of these streams holds.
 
     >>> from streamsparql.physical.operators.access import Clock
-    >>> table = QueryTable(Clock(), ["..query p"], reach=10)
+    >>> table = QueryTable(Clock(), ["p"], reach=10)
     >>> table.add(np.array([-5, -4]), [np.array([70, 80])], since=3)
     >>> rows, watermark = table.step([table.nothing()], [7], False)
     >>> rows.start.tolist(), rows.end.tolist(), watermark
@@ -53,8 +53,9 @@ class QueryTable(Operator):
     state = "the queries"
     scalars = ("until", "_lease", "_removed")
 
-    def __init__(self, clock: Operator, columns: Sequence[str], reach: int) -> None:
-        super().__init__((QUERY, *columns), clock)
+    def __init__(self, clock: Operator, parameters: Sequence[str], reach: int) -> None:
+        super().__init__((QUERY, *map(parameter_column, parameters)), clock)
+        self.parameters = tuple(parameters)
         self._queries = RowBuffer(self.names)
         """Those whose rows were emitted, from the start of the lease on."""
         self._added = RowBuffer(self.names)

@@ -107,6 +107,10 @@ class TemporalCoalesce(Operator):
         rows = self._rows.consume(batches[0], watermarks[0], cut and self.eager)
         return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 
+    def open_rows(self) -> Batch:
+        """Return the rows that a later row could still extend, not in canonical form."""
+        return self._rows.rows()
+
     @override
     def parts(self) -> Mapping[str, Stateful]:
         return {OPEN: self._rows}
@@ -165,8 +169,8 @@ class Reports(Operator):
             self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
         self._stepped_at = self.clock
         ended = self.clock == INFINITY
-        until = self._label(self.last) + (self.every or 1) if ended else self._label(self.clock)
-        until = min(until, self._label(self._end))
+        until = self.label(self.last) + (self.every or 1) if ended else self.label(self.clock)
+        until = min(until, self.label(self._end))
         if self.kind != "rstream":
             rows = self._differences(batch, until)
         elif self.every is None:
@@ -192,7 +196,7 @@ class Reports(Operator):
             if self.kind != "rstream":
                 self._due += np.unique(rows.start).tolist()
         elif self.begin is not None:
-            first = self._label(self.begin) if self._next is None else self._next
+            first = self.label(self.begin) if self._next is None else self._next
             self._due += range(first, until, self.every)
             self._next = max(first, until)
 
@@ -206,7 +210,7 @@ class Reports(Operator):
         due, self._due = self._due, []
         return due
 
-    def _label(self, instants: Instants) -> Instants:
+    def label(self, instants: Instants) -> Instants:
         """Return the first report that shows the snapshot of an instant or a later one."""
         return Grid(self.every or 1, self.origin).ceil(instants, later=self.lag)
 
@@ -218,8 +222,8 @@ class Reports(Operator):
         assert self.every is not None
         rows, since = self._shown.batch, self._reported
         if len(batch):
-            first = self._label(batch.start)
-            after = self._label(np.minimum(batch.end, INFINITY - self.every - 1))
+            first = self.label(batch.start)
+            after = self.label(np.minimum(batch.end, INFINITY - self.every - 1))
             aligned = batch.over(first, after).where(first < after)
             rows = Batch.concat([rows, aligned], self.names)
         self._reported = max(since, until)
@@ -237,7 +241,7 @@ class Reports(Operator):
     def _snapshots_at(self, batch: Batch, instants: IntArray, until: int) -> Batch:
         """Return RSTREAM at each change."""
         rows = Batch.concat([self._shown.batch, batch], self.names)
-        first = np.searchsorted(instants, self._label(rows.start), "left")
+        first = np.searchsorted(instants, self.label(rows.start), "left")
         after = np.searchsorted(instants, np.minimum(rows.end, INFINITY - 1) + self.lag, "left")
         self._shown.batch = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
         shown = _spread_out(rows.over(first, after), len(instants), 0, 1)
@@ -250,7 +254,7 @@ class Reports(Operator):
         ends = batch.where(batch.end < INFINITY)
         for rows, at, sign in ((batch, batch.start, 1), (ends, ends.end, -1)):
             signs = np.full(len(rows), sign, np.int64) * rows.counts()
-            label = self._label(at)
+            label = self.label(at)
             changes = Batch({**rows.columns, _SIGN: signs}, label, label)
             self._changes.push(changes)
         due = self._changes.release(until - 1)

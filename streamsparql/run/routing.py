@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from streamsparql.physical.hidden import QUERY
 Owner = TypeVar("Owner")
 """A query, or a set of instances of it, whose rows are taken together."""
 Item = TypeVar("Item")
+Cut: TypeAlias = Callable[[Any, int, int], Any]
+"""A function that returns the part of decoded rows between two places."""
 
 
 class Part(NamedTuple):
@@ -53,8 +55,8 @@ class Emission(Generic[Owner]):
         self.rows = rows
         self._owner_of, self._owners = owner_of, owners
         self._parts: dict[Owner, list[Part]] | None = None
-        self._decoded: dict[Any, Any] = {}
-        self._asked = 0
+        self._decoded: dict[object, Any] = {}
+        self._asked: dict[object, int] = {}
 
     @property
     def parts(self) -> dict[Owner, list[Part]]:
@@ -98,18 +100,18 @@ class Emission(Generic[Owner]):
         """Whether all parts were taken."""
         return self._parts is not None and not self._parts
 
-    def decoded(self, part: Part, decode: Callable[[Batch], Sequence[Any]], kind: str) -> Any:
-        """Return a part decoded, as a slice of all rows if it is not the first that is requested.
+    def decoded(self, part: Part, decode: Callable[[Batch], Any], cut: Cut, kind: object) -> Any:
+        """Return a part decoded, cut from all rows if it is not the first that is requested.
 
-        `decode` returns a sequence with an element per row; `kind` tells such functions apart.
+        `kind` tells apart the functions that decode.
         """
-        if kind in self._decoded:
-            return self._decoded[kind][part.first : part.after]
-        self._asked += 1
-        if self._asked == 1 and part.after - part.first < len(self.rows):
-            return decode(self.rows.part(part.first, part.after))
-        self._decoded[kind] = decode(self.rows)
-        return self._decoded[kind][part.first : part.after]
+        whole = self._decoded.get(kind)
+        if whole is None:
+            self._asked[kind] = self._asked.get(kind, 0) + 1
+            if self._asked[kind] == 1 and part.after - part.first < len(self.rows):
+                return decode(self.rows.part(part.first, part.after))
+            whole = self._decoded[kind] = decode(self.rows)
+        return cut(whole, part.first, part.after)
 
 
 class Consecutive(Generic[Item]):
@@ -151,6 +153,11 @@ class Consecutive(Generic[Item]):
         self._first += 1
         return self._items.popleft()
 
+    def drop_before(self, position: int) -> None:
+        """Remove the things before a position."""
+        while self._items and self._first < position:
+            self.popleft()
+
     def clear(self) -> list[Item]:
         """Remove and return all things."""
         items = [*self._items]
@@ -190,6 +197,11 @@ class Outbox(Generic[Owner]):
         """Remove the emissions at the beginning that were taken."""
         while (emission := self.emissions.first()) is not None and emission.taken:
             self.emissions.popleft()
+
+    def clear(self) -> None:
+        """Remove everything: all rows were taken, and all reports read."""
+        self.emissions.clear()
+        self.instants.clear()
 
     def retained_ids(self) -> Iterator[IntArray]:
         """Yield the term ids of the rows."""

@@ -40,16 +40,17 @@ class Needs:
 
     def add(self, query: Hashable, need: Wanted) -> None:
         """Add what a query needs."""
-        since = self.complete_from(need)
+        since = max(self.complete_from(need), self.complete_from(self.all))
         self._of[query] = need
         both = union(self.all, need)
         if both != self.all:
-            self._complete = [each for each in self._complete if not covers(need, each[0])]
             self._complete.append((both, since))
             self.all = both
 
     def remove(self, query: Hashable) -> None:
         """Remove what a query needed."""
+        if query not in self._of:
+            return
         del self._of[query]
         fewer = Wanted(frozenset(), frozenset())
         for need in self._of.values():

@@ -34,6 +34,10 @@ class StreamClock:
         self._idle = idle
         self._watermark = 0
 
+    def add(self, name: str) -> None:
+        """Add a stream."""
+        self._marks.setdefault(name, 0)
+
     def advance(self, name: str, watermark: int) -> None:
         """Note that a stream reported: an item, or its watermark."""
         self._marks[name] = max(self._marks[name], watermark)

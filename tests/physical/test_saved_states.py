@@ -326,7 +326,7 @@ KINDS: dict[str, Kind] = {
         cases(nodes_and_values, bands),
     ),
     "query table": Kind(
-        lambda terms, source: QueryTable(source, ["..query p"], 3), [()], cases(rows_over([])), add
+        lambda terms, source: QueryTable(source, ["p"], 3), [()], cases(rows_over([])), add
     ),
     "clock": Kind(lambda terms, source: Clock(source), ["x"], cases(rows_over([tying]))),
     "select queries": Kind(

@@ -28,7 +28,7 @@ from streamsparql.algebra.terms import IRI, XSD, Literal, Term, integer
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.hidden import ANSWER, QUERY, parameter_column
+from streamsparql.physical.hidden import ANSWER, QUERY
 from streamsparql.physical.lowering.lower import At, Catalog, Lowering
 from streamsparql.physical.lowering.lower_parameters import carrying, queries_as_outer_rows
 from streamsparql.physical.operators.access import Clock, StreamAccess
@@ -67,7 +67,7 @@ class SharedRun:
         clock = Clock(*(low.rows(node, At()) for node in dict.fromkeys(accesses)))
         self.parameters = sorted(parameters_in(plan))
         reach = max(stream_reaches(plan).values(), default=1)
-        self.table = QueryTable(clock, [*map(parameter_column, self.parameters)], reach)
+        self.table = QueryTable(clock, self.parameters, reach)
         self.table._lease = lease
         at = At(outer=queries_as_outer_rows(self.table, plan))
         with recursion_headroom():
@@ -114,7 +114,7 @@ class SharedRun:
     def remove(self, k: int, t: int) -> None:
         """Remove a query; its open rows end here."""
         number = self.terms.of_integers(np.array([k + 1]))
-        rows = self.sink._rows.rows()
+        rows = self.sink.open_rows()
         mine = (rows.columns[QUERY] == number[0]) & (rows.start < t)
         rows = rows.where(mine)
         self._take(rows.over(rows.start, np.minimum(rows.end, t)))

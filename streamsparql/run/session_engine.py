@@ -1,0 +1,457 @@
+"""The engine of a session: one dictionary, one catalog, one pipeline, for the plans of all queries.
+
+A query that is registered is placed: it joins a plan that runs, or gets a new one.
+
+- Queries with the same skeleton (algebra/sharing.py) and the same constants read one plain plan.
+- From the second query that differs in constants on, they share a plan with a table, whose
+  parameters are the constants in which they differ; other constants stay in the plan, where they
+  filter early. A query that differs in further constants gets a new plan with more parameters.
+- Parameters that a text names are always those of a table.
+
+A query that joins a plan meets what the windows of the plan contain: it starts *warm*. A new plan
+starts *cold*, with the items from the watermark on; or, if the session keeps a history, with these
+items. What a plan can share with those that run is decided in physical/lowering/lower_many.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+from streamsparql.algebra.align import align
+from streamsparql.algebra.functions import Run
+from streamsparql.algebra.parameter import parameters_in
+from streamsparql.algebra.partition import positions_read, stream_reaches
+from streamsparql.algebra.plan import Plan
+from streamsparql.algebra.rewrite import rewrite
+from streamsparql.algebra.sharing import bind, is_shareable
+from streamsparql.algebra.terms import IRI, Term
+from streamsparql.algebra.traversal import recursion_headroom
+from streamsparql.algebra.xsd.values import date_time_literal
+from streamsparql.physical.batch import TRIPLE, Batch, IntArray
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import QUERY
+from streamsparql.physical.lowering.lower import At, Catalog, refuse_events
+from streamsparql.physical.lowering.lower_many import SharedLowering
+from streamsparql.physical.lowering.lower_parameters import carrying, queries_as_outer_rows
+from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operators.access import Clock, Stream, StreamAccess
+from streamsparql.physical.operators.outputs import Since
+from streamsparql.physical.operators.queries import QueryTable, SelectQueries
+from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
+from streamsparql.physical.operators.shape import projected_to
+from streamsparql.physical.pipeline import Pipeline, wanted_predicates
+from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM
+from streamsparql.run.guard import Guard
+from streamsparql.run.input import RunInput, graph_named_by_query
+from streamsparql.run.plan_reader import PlanReader
+from streamsparql.run.reports import reports_of
+from streamsparql.run.session_streams import EVERYTHING, SessionStream
+from streamsparql.run.shared_plan import Operators, Shape, SharedPlan
+from streamsparql.sources import Chunk, Mapped, Reject, Wanted, read_graph, read_stream
+from streamsparql.sources.clock import StreamClock
+
+
+class SessionEngine:
+    """The plans of a session, and the streams that they read."""
+
+    def __init__(self, run_input: RunInput, history: int, idle: int | None) -> None:
+        self.input, self.history = run_input, history
+        self.terms = TermDictionary()
+        self.guard = Guard()
+        self.graph_rejects: list[Reject] = []
+        """Triples of static graphs that were rejected."""
+        self.pipeline = Pipeline(None, self.terms)
+        self.streams: dict[str, SessionStream] = {}
+        self.plans: dict[SharedPlan, None] = {}
+        self.ended = WeakSet[PlanReader]()
+        """The readers of queries that were removed, which may still have rows."""
+        self.clock = StreamClock((), idle)
+        self._families: dict[Shape, list[SharedPlan]] = {}
+        self._run = Run(date_time_literal(run_input.started))
+        self._default, self._named = self._read_graphs()
+        self._lowerings: dict[_LoweringKey, SharedLowering] = {}
+        self._clocks: dict[tuple[str, ...], Clock] = {}
+        self._constants: dict[Operator, _Constants] = {}
+        self._changed = False
+        """Whether a plan or a query was added since the last step."""
+
+    # -- static graphs
+
+    def _read_graphs(self) -> tuple[Batch, dict[str, Batch]]:
+        default = Batch.empty(TRIPLE)
+        if self.input.graph is not None:
+            default = self._graph(self.input.graph, "the default graph", "d.")
+        named = {
+            name: self._graph(source, f"<{name}>", f"g{k}.")
+            for k, (name, source) in enumerate(self.input.graphs.items())
+        }
+        return default, named
+
+    def _graph(self, source: Any, name: str, scope: str, quoted: bool = True) -> Batch:
+        batch, rejects = read_graph(
+            source, name, self.terms, scope=scope, strict=self.input.strict, quoted=quoted
+        )
+        self.graph_rejects += rejects
+        for ids in batch.columns.values():
+            self.terms.keep(ids)
+        return batch
+
+    def read_named_graphs(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Read the graphs that a query names and the session does not have; return their names."""
+        missing = tuple(name for name in names if name not in self.input.graphs)
+        for name in missing:
+            if name not in self._named:
+                source = graph_named_by_query(name, self.input)
+                scope = f"g{len(self._named)}."
+                self._named[name] = self._graph(source, f"<{name}>", scope, quoted=False)
+        return missing
+
+    def _catalog(self, names: Collection[str]) -> Catalog:
+        """Return the graphs of the session, and those that a query names."""
+        shown = [*self.input.graphs, *names]
+        return Catalog(self._default, {IRI(name): self._named[name] for name in shown})
+
+    # -- placing queries
+
+    def place(
+        self, shape: Shape, constants: Mapping[str, Term], named: Collection[str]
+    ) -> SharedPlan:
+        """Return the plan of a query: one that admits the query, or else a new one.
+
+        `named` are the parameters that instances of the query have values of.
+        """
+        family = self._families.setdefault(shape, [])
+        admitting = [plan for plan in family if plan.admits(constants)]
+        plan = min(admitting, key=lambda plan: len(plan.parameters), default=None)
+        if plan is None:
+            lifted = self._lifted(family, constants, named)
+            fixed = {name: term for name, term in constants.items() if name not in lifted}
+            tabled = bool(lifted or family) and self.is_shareable(shape, fixed)
+            plan = self._build(shape, fixed if tabled else constants, tabled)
+            family.append(plan)
+        return plan
+
+    @staticmethod
+    def _lifted(
+        family: Sequence[SharedPlan], constants: Mapping[str, Term], named: Collection[str]
+    ) -> set[str]:
+        """Return the parameters of a new plan: the constants in which queries differ so far."""
+        lifted = set(named)
+        if family:
+            nearest = max(family, key=lambda plan: len(plan.parameters))
+            lifted.update(nearest.parameters)
+            lifted.update(n for n, term in nearest.fixed.items() if constants[n] != term)
+        return lifted
+
+    @staticmethod
+    def is_shareable(shape: Shape, fixed: Mapping[str, Term]) -> bool:
+        """Return whether one plan with a table can compute queries of a shape."""
+        report = shape.report
+        if report is not None and report.kind == "rstream" and report.every is None:
+            return False  # each query has a report when its own rows change, even to none
+        return bool(shape.streams) and is_shareable(bind(shape.skeleton, fixed))
+
+    # -- plans
+
+    def _build(self, shape: Shape, fixed: Mapping[str, Term], tabled: bool) -> SharedPlan:
+        """Lower a plan, and add it to the pipeline."""
+        plan, lag = bind(shape.skeleton, fixed), 0
+        refuse_events(plan)
+        if shape.optimize:
+            plan = rewrite(plan).plan
+        report = shape.report
+        if report is not None and report.every is not None:
+            plan = align(plan, report.every, report.origin, report.closing)
+            lag = int(report.closing)
+        lowered = self._lower(shape, plan, lag, tabled, {})
+        needs = _needs(plan, lowered.operators.sink)
+        since = {name: self._since(name, needs.get(name)) for name in shape.streams}
+        later = {name: t for name, t in since.items() if t > self.mark(name)}
+        if later:  # a source has skipped items that the plan needs
+            self._forget(lowered, ())
+            lowered = self._lower(shape, plan, lag, tabled, later)
+        begin = self._begin(since)
+        lowered.operators.clip.begin = None if begin is None else begin + lag
+        shared = SharedPlan(shape, fixed, lowered.operators, since, begin)
+        self._add(shared, lowered)
+        for name, need in needs.items():
+            if name in self.streams:
+                self.streams[name].needs.add(shared, need)
+        return shared
+
+    def _lower(
+        self, shape: Shape, plan: Plan, lag: int, tabled: bool, since: Mapping[str, int]
+    ) -> _LoweredPlan:
+        """Lower a plan up to its sink, over the items that are stamped `since` these instants."""
+        low = self._lowering(shape.graphs, since)
+        with self.terms.recording() as kept, recursion_headroom():
+            clock, table, at = self._clock_of(shape.streams), None, At()
+            if tabled:
+                reach = max(stream_reaches(plan).values(), default=1)
+                table = QueryTable(clock, sorted(parameters_in(plan), key=int), reach)
+                at = At(outer=queries_as_outer_rows(table, plan))
+            rows, ranking = low.plan(plan, at)
+        ranking = None if shape.report is None else ranking
+        shown = (*shape.columns, *(() if ranking is None else ranking.columns))
+        select = None
+        if table is not None:
+            rows = carrying(rows, at, self.terms)
+            rows = select = SelectQueries(projected_to(rows, (*shown, QUERY)))
+        end = INFINITY if self.input.end is None else self.input.end + lag
+        clip = Clip(projected_to(rows, (*shown, QUERY) if tabled else shown), None, end, clock, lag)
+        sink: Reports | TemporalCoalesce = TemporalCoalesce(clip)
+        if shape.report is not None:
+            columns = (*shape.columns, QUERY) if tabled else shape.columns
+            sink = reports_of(shape.report._replace(closing=False), clip, columns)
+        operators = Operators(clock, table, select, clip, sink, shown, ranking)
+        return _LoweredPlan(operators, low, kept)
+
+    def _lowering(self, graphs: tuple[str, ...], since: Mapping[str, int]) -> SharedLowering:
+        key = graphs, tuple(sorted(since.items()))
+        low = self._lowerings.get(key)
+        if low is None:
+
+            def stream(name: str, stamp: str | None) -> Operator:
+                access = self.access(name, stamp)
+                return Since(access, since[name]) if name in since else access
+
+            low = SharedLowering(self.terms, self._run, self._catalog(graphs), stream)
+            self._lowerings[key] = low
+        return low
+
+    def _clock_of(self, streams: tuple[str, ...]) -> Clock:
+        clock = self._clocks.get(streams)
+        if clock is None:
+            clock = self._clocks[streams] = Clock(*(self.access(name) for name in streams))
+        return clock
+
+    def _add(self, shared: SharedPlan, lowered: _LoweredPlan) -> None:
+        before = set(self.pipeline.operators)
+        self.pipeline.add(shared.operators.sink, cut=shared.reports is not None)
+        new = [operator for operator in self.pipeline.operators if operator not in before]
+        constants = _Constants(len(new), lowered.kept)
+        self._constants.update(dict.fromkeys(new, constants))
+        self.plans[shared] = None
+        self._changed = True
+
+    def start_of(self, plan: SharedPlan) -> int | None:
+        """Return the instant from which on a query that joins a plan has rows."""
+        clip = plan.operators.clip
+        begin = None if clip.begin is None else clip.begin - clip.lag
+        if plan.fresh or begin is None:
+            return begin
+        return max(begin, self.mark_of(plan.shape.streams))
+
+    def add(
+        self,
+        plan: SharedPlan,
+        reader: PlanReader,
+        numbers: IntArray,
+        values: Sequence[IntArray],
+    ) -> None:
+        """Add queries to the table of a plan."""
+        start = self.start_of(plan)
+        watermark = 0 if plan.fresh else self.mark_of(plan.shape.streams)
+        since = watermark if start is None else start
+        plan.add(reader, numbers, values, since + plan.operators.clip.lag)
+        self._changed = True
+
+    def remove(self, shared: SharedPlan) -> None:
+        """Remove a plan that no query reads any more, with the state that no other plan reads."""
+        del self.plans[shared]
+        family = self._families[shared.shape]
+        family.remove(shared)
+        if not family:
+            del self._families[shared.shape]
+        for stream in self.streams.values():
+            stream.needs.remove(shared)
+        removed = self.pipeline.remove(shared.operators.sink)
+        for low in self._lowerings.values():
+            low.forget(removed)
+        for operator in removed:
+            constants = self._constants.pop(operator)
+            constants.operators -= 1
+            if not constants.operators:
+                self.terms.release(constants.kept)
+
+    def _forget(self, lowered: _LoweredPlan, used: Collection[Operator]) -> None:
+        """Forget operators that were lowered and are not used."""
+        lowered.lowering.begin()
+        self.terms.release(lowered.kept)
+
+    # -- time
+
+    def stream(self, name: str) -> SessionStream:
+        """Return a stream that items are pushed to; a new one if no query has read it yet."""
+        stream = self.streams.get(name)
+        if stream is None:
+            stream = SessionStream(name, len(self.streams), self.input, self.history)
+            self.streams[name] = stream
+            self.clock.add(name)
+        return stream
+
+    def access(self, name: str, stamp: str | None = None) -> Stream:
+        """Return the operator of the items of a stream."""
+        accesses = self.stream(name).accesses
+        if stamp not in accesses:
+            accesses[stamp] = StreamAccess(name, stamp)
+        return accesses[stamp]
+
+    def mark(self, name: str) -> int:
+        """Return the instant before which all items of a stream were processed."""
+        return self.streams[name].mark
+
+    def mark_of(self, streams: Iterable[str]) -> int:
+        """Return the instant before which all items of some streams were processed."""
+        return min(map(self.mark, streams), default=INFINITY)
+
+    def _since(self, name: str, need: Wanted | None) -> int:
+        """Return the stamp from which on a new plan has the items of a stream; 0 for all."""
+        stream = self.streams[name]
+        if not stream.touched:
+            return 0
+        if self.history:
+            return stream.kept_from
+        return max(stream.mark, stream.needs.complete_from(need or EVERYTHING))
+
+    def _begin(self, since: Mapping[str, int]) -> int | None:
+        """Return the start of the horizon of a new plan; None for the first item."""
+        instants = [] if self.input.start is None else [self.input.start]
+        for name, stamp in since.items():
+            if self.streams[name].touched:
+                instants.append(self.mark(name) if self.history else stamp)
+        return max(instants, default=None)
+
+    def reader(
+        self,
+        stream: SessionStream,
+        source: Any,
+        first: int = 1,
+        failures: list[BaseException] | None = None,
+    ) -> Iterator[Chunk]:
+        """Read a source of a stream, without the items that no query needs.
+
+        `first` and `failures` are those of `read_stream`.
+        """
+        if isinstance(source, Mapped):
+            source = source.after(stream.tables_read)
+            stream.tables_read += 1
+        wanted = stream.needs.all
+        return read_stream(
+            source,
+            f"<{stream.name}>",
+            self.terms,
+            scope=stream.scope,
+            wanted=None if wanted == EVERYTHING else wanted,
+            strict=self.input.strict,
+            first=first,
+            failures=failures,
+        )
+
+    def step(self, prompt: Collection[SharedPlan] = ()) -> None:
+        """Process the items below the watermarks.
+
+        For the plans in `prompt`, rows that hold are cut if they delay rows that are final, as
+        `Execution.step` does.
+        """
+        silent = set(self.clock.silent())
+        common = self.clock.watermark() if silent else 0
+        offered, marks, news = {}, {}, self._changed
+        for name, stream in self.streams.items():
+            if name in silent:  # items below it, if the stream resumes, are late
+                stream.sorter.advance(common)
+            before = stream.mark
+            offered[name] = stream.release()
+            marks[name] = stream.mark
+            news = news or stream.mark > before or len(offered[name]) > 0
+        if news:
+            self._step(offered, marks)
+        delayed = [plan for plan in prompt if self._is_delayed(plan)]
+        if delayed:
+            self._cut(delayed, marks)
+        if self.terms.due():
+            self.pipeline.recycle(self._ids())
+
+    def _step(self, offered: Mapping[str, Batch], marks: Mapping[str, int]) -> None:
+        self._changed = False
+        self._lowerings = {key: low for key, low in self._lowerings.items() if not key[1]}
+        for low in self._lowerings.values():
+            low.begin()
+        items = sum(map(len, offered.values()))
+        cut = False
+        for plan in self.plans:
+            plan.since_cut += items
+            cut = cut or plan.since_cut >= CUT_AFTER
+        self.pipeline.step(offered, marks, cut)
+        for plan in self.plans:
+            if cut:
+                plan.since_cut = plan.rows_cut = 0
+            plan.emit(self.pipeline.output(plan.operators.sink))
+
+    def _is_delayed(self, plan: SharedPlan) -> bool:
+        """Return whether rows of a plan that hold delay others, and a cut is cheap."""
+        clip = plan.operators.clip
+        if plan.reports is not None or clip.begin is None:
+            return False
+        watermark = self.mark_of(plan.shape.streams)
+        cheap = plan.rows_cut <= max(FEW_ROWS, ROWS_PER_ITEM * plan.since_cut)
+        return self.pipeline.watermark_of(clip) < watermark and (cheap or watermark == INFINITY)
+
+    def _cut(self, plans: Collection[SharedPlan], marks: Mapping[str, int]) -> None:
+        """Cut the rows of plans that hold, at the watermark."""
+        before = {plan: self.pipeline.counts[plan.operators.clip].rows_out for plan in plans}
+        for plan in plans:
+            self.pipeline.cut_below(plan.operators.sink, True)
+        self._step({}, marks)
+        for plan in plans:
+            self.pipeline.cut_below(plan.operators.sink, False)
+            emitted = self.pipeline.counts[plan.operators.clip].rows_out
+            plan.since_cut, plan.rows_cut = 0, emitted - before[plan]
+
+    def end_of(self, plan: SharedPlan) -> int:
+        """Emit the rows of a plan up to the watermark, at which queries end; return it."""
+        if plan.reports is None and not plan.fresh:
+            marks = {name: stream.mark for name, stream in self.streams.items()}
+            self._cut([plan], marks)
+        return self.mark_of(plan.shape.streams)
+
+    def _ids(self) -> Iterator[IntArray]:
+        """Yield the term ids that are in use outside the pipeline."""
+        for stream in self.streams.values():
+            yield from stream.retained_ids()
+        for plan in self.plans:
+            yield from plan.retained_ids()
+        for reader in self.ended:
+            yield from reader.retained_ids()
+
+
+_LoweringKey = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
+"""The graphs that a query names, and the instants from which on it has the items of streams."""
+
+
+@dataclass
+class _Constants:
+    """The constants of operators that were lowered together: kept while one of them is used."""
+
+    operators: int
+    kept: list[int]
+
+
+class _LoweredPlan(NamedTuple):
+    """The operators of a plan, and how they were lowered."""
+
+    operators: Operators
+    lowering: SharedLowering
+    kept: list[int]
+
+
+def _needs(plan: Plan, sink: Operator) -> dict[str, Wanted]:
+    """Return what a plan needs of each stream that it reads."""
+    places = positions_read(plan)
+    return {
+        name: Wanted(predicates, places.get(name, EVERYTHING.places))
+        for name, predicates in wanted_predicates(sink).items()
+    }
