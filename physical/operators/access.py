@@ -74,12 +74,14 @@ class Clock(Operator):
     """
 
     family = "align"
-    scalars = ("last", "_first", "_now")
+    scalars = ("last", "since", "_first", "_now")
 
     def __init__(self, *streams: Operator) -> None:
         super().__init__((), *streams)
+        self.since = [0] * len(streams)
+        """The timestamp of each stream from which on its items count."""
         self._first, self.last = INFINITY, -1
-        """The least and the greatest timestamp of all items."""
+        """The least and the greatest timestamp of all items that count."""
         self._now = -1
 
     @property
@@ -91,9 +93,10 @@ class Clock(Operator):
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        streams = [each for each in self.inputs if isinstance(each, Stream)]
-        self._first = min((each.first for each in streams), default=INFINITY)
-        self.last = max((each.last for each in streams), default=-1)
+        for stream, since in zip(self.inputs, self.since, strict=True):
+            if isinstance(stream, Stream) and stream.last >= since:
+                self._first = min(self._first, max(stream.first, since))
+                self.last = max(self.last, stream.last)
         self._now = min(watermarks, default=INFINITY)
         return self.nothing(), self._now
 

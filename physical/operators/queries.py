@@ -34,8 +34,8 @@ LEASES = 32
 class QueryTable(Operator):
     """The queries that share a plan, with the values of their parameters.
 
-    Its input is the `Clock` of the streams of the plan. `reach` is the longest time that an element
-    of these streams holds.
+    Its input is the `Clock` of the streams of the plan; `lag` is added to its time. `reach` is the
+    longest time that an element of these streams holds.
 
     >>> from streamsparql.physical.operators.access import Clock
     >>> table = QueryTable(Clock(), ["p"], reach=10)
@@ -51,17 +51,21 @@ class QueryTable(Operator):
 
     family = "access"
     state = "the queries"
-    scalars = ("until", "_lease", "_removed")
+    scalars = ("until", "_before", "_lease", "_removed")
 
-    def __init__(self, clock: Operator, parameters: Sequence[str], reach: int) -> None:
+    def __init__(
+        self, clock: Operator, parameters: Sequence[str], reach: int, lag: int = 0
+    ) -> None:
         super().__init__((QUERY, *map(parameter_column, parameters)), clock)
-        self.parameters = tuple(parameters)
+        self.parameters, self.lag = tuple(parameters), lag
         self._queries = RowBuffer(self.names)
         """Those whose rows were emitted, from the start of the lease on."""
         self._added = RowBuffer(self.names)
         """Those whose rows are still to be emitted, each from its own start on."""
         self.until = 0
         """The end of the lease; 0 before the first one."""
+        self._before = 0
+        """The end of the lease before."""
         self._endless = reach >= INFINITY
         self._lease = LEASES * max(1 if self._endless else reach, 1)
         self._removed = False
@@ -70,6 +74,11 @@ class QueryTable(Operator):
     def __len__(self) -> int:
         """Return the number of queries."""
         return len(self._queries) + len(self._added)
+
+    @property
+    def cuts(self) -> tuple[int, int]:
+        """The instants at which the last two leases end: cuts of validities, which mean nothing."""
+        return self._before, self.until
 
     def add(self, numbers: IntArray, values: Sequence[IntArray], since: int) -> None:
         """Add queries from an instant on, not before the watermark.
@@ -90,7 +99,7 @@ class QueryTable(Operator):
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        (watermark,) = watermarks
+        watermark = min(watermarks[0], INFINITY - self.lag) + self.lag
         added, rows = self._added.batch, [self.nothing()]
         if not self.until or self.until <= watermark:
             rows.append(self._renewed(max(watermark, int(added.start.max(initial=0)))))
@@ -105,6 +114,7 @@ class QueryTable(Operator):
         since, rows = self.until, self._queries.batch
         if since and (self._endless or not self._removed):
             self._lease *= 2
+        self._before = since
         self.until = now + self._lease if now < INFINITY - self._lease else INFINITY
         self._removed = False
         if since == INFINITY:

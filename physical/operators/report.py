@@ -20,6 +20,7 @@ from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.access import Clock
+from streamsparql.physical.operators.queries import QueryTable
 from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import RowBuffer, Stateful
@@ -136,6 +137,7 @@ class Reports(Operator):
         origin: int = 0,
         closing: bool = False,
         shown: Sequence[str] | None = None,
+        queries: QueryTable | None = None,
     ) -> None:
         timed = isinstance(input, Clip) and input.clock is not None
         self._horizon = input if isinstance(input, Clip) and timed else None
@@ -153,6 +155,7 @@ class Reports(Operator):
         self.clock = -1
         """The instant up to which reports are emitted. The watermark of the plan can be greater,
         for instance if the plan is static."""
+        self._queries = queries
         self._shown = RowBuffer(self.names)
         self._changes = Heap((*self.names, _SIGN))
         self._reported = 0
@@ -165,8 +168,7 @@ class Reports(Operator):
         batch = batches[0]
         if self._horizon is not None:
             self._read_clock(self._horizon, watermarks[1])
-        if len(batch):
-            self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
+        self.last = max(self.last, self._last_change(batch))
         self._stepped_at = self.clock
         ended = self.clock == INFINITY
         until = self.label(self.last) + (self.every or 1) if ended else self.label(self.clock)
@@ -185,6 +187,13 @@ class Reports(Operator):
         self.clock = min(now, INFINITY - horizon.lag) + horizon.lag
         self.last = max(self.last, horizon.clock.last + horizon.lag)
         self.begin = horizon.begin
+
+    def _last_change(self, batch: Batch) -> int:
+        """Return the last instant at which rows start or end, without the cuts of leases."""
+        times = np.concatenate([batch.start, batch.end])
+        if self._queries is not None:
+            times = times[~np.isin(times, self._queries.cuts)]
+        return _last(times) if len(times) else -1
 
     @override
     def due(self) -> bool:

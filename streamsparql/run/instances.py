@@ -31,7 +31,7 @@ class Instances:
     >>> terms = TermDictionary()
     >>> instances = Instances(("who",), (), terms)
     >>> values = instances.encode([{"who": "<ann>"}, {"who": "<bob>"}])
-    >>> instances.add(np.array([1, 2]), values)
+    >>> instances.add(np.array([1, 2]), values, [None, 7])
     >>> instances.remove([1])
     >>> len(instances), terms.texts(instances.values_of(np.array([1, 2]))[0]).to_pylist()
     (1, ['<ann>', '<bob>'])
@@ -45,6 +45,7 @@ class Instances:
         self._terms = terms
         self._numbers: IntArray = np.empty(0, np.int64)
         self._values: list[IntArray] = [self._numbers for _ in self.parameters]
+        self._starts: IntArray = self._numbers
         self._removed: set[int] = set()
 
     def __len__(self) -> int:
@@ -99,8 +100,12 @@ class Instances:
                 raise EngineError(f"${name}: {values[int(wrong.argmax())]!r} is {why}")
         return ids
 
-    def add(self, numbers: IntArray, values: Sequence[IntArray]) -> None:
-        """Add instances; their numbers are greater than those so far."""
+    def add(
+        self, numbers: IntArray, values: Sequence[IntArray], starts: Sequence[int | None]
+    ) -> None:
+        """Add instances with these starts; their numbers are greater than those so far."""
+        known = np.array([-1 if start is None else start for start in starts], np.int64)
+        self._starts = np.concatenate([self._starts, known])
         self._numbers = np.concatenate([self._numbers, numbers])
         pairs = zip(self._values, values, strict=True)
         self._values = [np.concatenate(pair) for pair in pairs]
@@ -120,7 +125,13 @@ class Instances:
             kept = ~np.isin(self._numbers, np.fromiter(self._removed, np.int64))
             self._numbers = self._numbers[kept]
             self._values = [values[kept] for values in self._values]
+            self._starts = self._starts[kept]
             self._removed.clear()
+
+    def start_of(self, number: int) -> int | None:
+        """Return the start of an instance; None if that is the first item of its streams."""
+        start = int(self._starts[np.searchsorted(self._numbers, number)])
+        return None if start < 0 else start
 
     def values_of(self, numbers: IntArray) -> list[IntArray]:
         """Return the ids of the parameters of instances."""

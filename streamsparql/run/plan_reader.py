@@ -47,7 +47,7 @@ class PlanReader:
         """Return the rows since the last call, by query within each step."""
         outbox = self.plan.outbox
         taken, self._rest = self._rest, []
-        if self._last_instants is None:
+        if not self.ended:
             for emission in outbox.emissions.since(self._position):
                 taken += (Taken(emission, part) for part in emission.take(self))
             self._position = outbox.emissions.end
@@ -90,6 +90,11 @@ class PlanReader:
         """Yield the term ids of the rows that were taken and not read."""
         for taken in self._rest:
             yield from taken.emission.rows.columns.values()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the query was removed."""
+        return self._last_instants is not None
 
     @property
     def has_rest(self) -> bool:

@@ -13,6 +13,7 @@ from streamsparql.display import Displayed
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.hidden import QUERY
+from streamsparql.physical.operator import INFINITY
 from streamsparql.run.decoder import Row, RowDecoder, time_columns
 from streamsparql.run.instances import Instances
 from streamsparql.run.plan_reader import PlanReader
@@ -114,6 +115,27 @@ class Registered(Displayed):
         """
         return next((dict(reader.plan.since) for reader in self.readers), {})
 
+    def start_of(self, key: int) -> int | None:
+        """Return the start of an instance, as `start` is that of the query."""
+        assert self.instances is not None
+        self.instances.check([key])
+        return self.instances.start_of(key)
+
+    def since_of(self, key: int) -> dict[str, int]:
+        """Return the stamps from which on items count for an instance: see `since`."""
+        assert self.instances is not None
+        self.instances.check([key])
+        return dict(self._reader_of(key).plan.since)
+
+    def _reader_of(self, key: int) -> PlanReader:
+        return next(reader for reader, own in self.readers.items() if own in (0, key))
+
+    @property
+    def watermark(self) -> int:
+        """The instant before which all items of its streams were processed."""
+        marks = self.session.watermarks
+        return min((marks[name] for name in self.query.streams), default=INFINITY)
+
     @property
     def reports(self) -> bool:
         """Whether it has reports instead of rows."""
@@ -181,9 +203,16 @@ class Registered(Displayed):
             taken = [row for rows in reader.rows(self.decoder).values() for row in rows]
         else:
             taken = dict(self._rows_by_key())
+        self._forget_removed()
+        return taken
+
+    def _forget_removed(self) -> None:
+        """Forget the instances that were removed, whose last rows were read."""
         if self.instances is not None:
             self.instances.forget()
-        return taken
+            if not self.shared:
+                open_readers = ((r, key) for r, key in self.readers.items() if not r.ended)
+                self.readers = dict(open_readers)
 
     def take_elements(self) -> list[Any]:
         """Return what `on_row` is to be called with, one after the other."""
@@ -214,8 +243,7 @@ class Registered(Displayed):
         """Return the rows since the last call as a table."""
         parts = [self._table(reader.batch(), key) for reader, key in self.readers.items()]
         parts = parts or [self._table(Batch.empty((*self.decoder.names, QUERY)), 0)]
-        if self.instances is not None:
-            self.instances.forget()
+        self._forget_removed()
         return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
     def _table(self, rows: Batch, key: int) -> pa.Table:

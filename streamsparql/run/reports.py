@@ -8,6 +8,7 @@ from streamsparql.algebra.align import closes_periods
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operators.queries import QueryTable
 from streamsparql.physical.operators.report import Clip, RelationToStream, Reports
 from streamsparql.sources.stamps import LATEST
 
@@ -42,11 +43,17 @@ def reporting(query: CompiledQuery, kind: str | None, every: int | None) -> Repo
 
 
 def reports_of(
-    reporting: Reporting, rows: Operator, columns: tuple[str, ...], end: int = INFINITY
+    reporting: Reporting,
+    rows: Operator,
+    columns: tuple[str, ...],
+    end: int = INFINITY,
+    queries: QueryTable | None = None,
 ) -> Reports:
-    """Return the operator that emits reports of rows; `columns` are those of the result."""
-    reports = Reports(
-        rows, reporting.kind, reporting.every, reporting.origin, reporting.closing, columns
-    )
+    """Return the operator that emits reports of rows; `columns` are those of the result.
+
+    The rows may be those of the `queries` that share a plan.
+    """
+    kind, every, origin, closing = reporting
+    reports = Reports(rows, kind, every, origin, closing, columns, queries)
     reports.end = rows.end if isinstance(rows, Clip) else end
     return reports

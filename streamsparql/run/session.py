@@ -232,8 +232,8 @@ class Session(Displayed):
 
     def _place(
         self, registered: Registered, shape: Shape, constants: Mapping[str, Term], key: int = 0
-    ) -> None:
-        """Compute a query, or an instance that needs a plan of its own."""
+    ) -> PlanReader:
+        """Compute a query, or an instance that needs a plan of its own; return its reader."""
         plan = self._engine.place(shape, constants, ())
         reader = self._reader(registered, plan)
         registered.readers[reader] = key
@@ -242,6 +242,7 @@ class Session(Displayed):
             values = [np.array([term], np.int64) for term in ids]
             reader.number = int(self._next_numbers(1)[0])
             self._engine.add(plan, reader, np.array([reader.number]), values)
+        return reader
 
     def _reader(self, registered: Registered, plan: SharedPlan) -> PlanReader:
         reader = PlanReader(registered, plan, self._engine.start_of(plan))
@@ -285,11 +286,11 @@ class Session(Displayed):
             numbers = self._next_numbers(len(rows))
             keys: list[int] = (numbers - INTEGER_BASE).tolist()
             shared = next(iter(registered.readers), None) if registered.shared else None
-            if shared is None:
-                self._add_separately(registered, keys, values)
-            elif len(numbers):
-                self._add_to_table(registered, shared, numbers, values)
-            instances.add(numbers - INTEGER_BASE, values)
+            if shared is not None:
+                starts = [self._add_to_table(registered, shared, numbers, values)] * len(keys)
+            else:
+                starts = self._add_separately(registered, keys, values)
+            instances.add(numbers - INTEGER_BASE, values, starts)
         return keys
 
     def _add_to_table(
@@ -298,8 +299,8 @@ class Session(Displayed):
         reader: PlanReader,
         numbers: IntArray,
         values: Sequence[IntArray],
-    ) -> None:
-        """Add instances to the table of the plan that computes them."""
+    ) -> int | None:
+        """Add instances to the table of the plan that computes them; return their start."""
         registration, engine = registered.registration, self._engine
         named = registration.skeleton.named
         by_name = {named[n]: ids for n, ids in zip(registration.parameters, values, strict=True)}
@@ -308,19 +309,21 @@ class Session(Displayed):
             term = registration.constants.get(name)
             constant = 0 if term is None else engine.terms.id_of(term)
             columns.append(by_name.get(name, np.full(len(numbers), constant)))
-        engine.add(reader.plan, reader, numbers, columns)
+        return engine.add(reader.plan, reader, numbers, columns)
 
     def _add_separately(
         self, registered: Registered, keys: Sequence[int], values: Sequence[IntArray]
-    ) -> None:
-        """Add instances that one plan cannot compute together, each with its own plan."""
+    ) -> list[int | None]:
+        """Add instances that one plan cannot compute, each with a plan; return their starts."""
+        starts = []
         registration, terms = registered.registration, self._engine.terms
         named = [registration.skeleton.named[name] for name in registration.parameters]
         for k, key in enumerate(keys):
             own = {n: terms.term_of(int(ids[k])) for n, ids in zip(named, values, strict=True)}
             bound = bind(registered.shape.skeleton, {n: t for n, t in own.items() if t is not None})
             shape = registered.shape._replace(skeleton=bound)
-            self._place(registered, shape, registration.constants, key)
+            starts.append(self._place(registered, shape, registration.constants, key).start)
+        return starts
 
     def remove_instances(self, registered: Registered, keys: Collection[int]) -> None:
         """Remove instances of a query with parameters. See `Registered.remove`."""

@@ -73,7 +73,6 @@ class SessionEngine:
         self._run = Run(date_time_literal(run_input.started))
         self._default, self._named = self._read_graphs()
         self._lowerings: dict[_LoweringKey, SharedLowering] = {}
-        self._clocks: dict[tuple[str, ...], Clock] = {}
         self._constants: dict[Operator, _Constants] = {}
         self._changed = False
         """Whether a plan or a query was added since the last step."""
@@ -124,7 +123,7 @@ class SessionEngine:
         `named` are the parameters that instances of the query have values of.
         """
         family = self._families.setdefault(shape, [])
-        admitting = [plan for plan in family if plan.admits(constants)]
+        admitting = [p for p in family if p.admits(constants) and not self._has_ended(p)]
         plan = min(admitting, key=lambda plan: len(plan.parameters), default=None)
         if plan is None:
             lifted = self._lifted(family, constants, named)
@@ -133,6 +132,12 @@ class SessionEngine:
             plan = self._build(shape, fixed if tabled else constants, tabled)
             family.append(plan)
         return plan
+
+    def _has_ended(self, plan: SharedPlan) -> bool:
+        """Return whether a plan has emitted all of its rows, such as one over static graphs."""
+        if plan.fresh or plan.reports is not None:
+            return False
+        return self.pipeline.watermark_of(plan.operators.clip) == INFINITY
 
     @staticmethod
     def _lifted(
@@ -174,9 +179,10 @@ class SessionEngine:
             self._forget(lowered, ())
             lowered = self._lower(shape, plan, lag, tabled, later)
         begin = self._begin(since)
+        lowered.operators.clock.since = [since[name] for name in shape.streams]
         lowered.operators.clip.begin = None if begin is None else begin + lag
         shared = SharedPlan(shape, fixed, lowered.operators, since, begin)
-        self._add(shared, lowered)
+        self._add(shared, lowered, self._warmed(shared) if self.history and needs else None)
         for name, need in needs.items():
             if name in self.streams:
                 self.streams[name].needs.add(shared, need)
@@ -188,10 +194,10 @@ class SessionEngine:
         """Lower a plan up to its sink, over the items that are stamped `since` these instants."""
         low = self._lowering(shape.graphs, since)
         with self.terms.recording() as kept, recursion_headroom():
-            clock, table, at = self._clock_of(shape.streams), None, At()
+            clock, table, at = Clock(*map(self.access, shape.streams)), None, At()
             if tabled:
                 reach = max(stream_reaches(plan).values(), default=1)
-                table = QueryTable(clock, sorted(parameters_in(plan), key=int), reach)
+                table = QueryTable(clock, sorted(parameters_in(plan), key=int), reach, lag)
                 at = At(outer=queries_as_outer_rows(table, plan))
             rows, ranking = low.plan(plan, at)
         ranking = None if shape.report is None else ranking
@@ -205,7 +211,8 @@ class SessionEngine:
         sink: Reports | TemporalCoalesce = TemporalCoalesce(clip)
         if shape.report is not None:
             columns = (*shape.columns, QUERY) if tabled else shape.columns
-            sink = reports_of(shape.report._replace(closing=False), clip, columns)
+            report = shape.report._replace(closing=False)
+            sink = reports_of(report, clip, columns, queries=table)
         operators = Operators(clock, table, select, clip, sink, shown, ranking)
         return _LoweredPlan(operators, low, kept)
 
@@ -222,15 +229,26 @@ class SessionEngine:
             self._lowerings[key] = low
         return low
 
-    def _clock_of(self, streams: tuple[str, ...]) -> Clock:
-        clock = self._clocks.get(streams)
-        if clock is None:
-            clock = self._clocks[streams] = Clock(*(self.access(name) for name in streams))
-        return clock
+    def _warmed(self, shared: SharedPlan) -> Pipeline:
+        """Return a pipeline that has read the history, for the new operators of a plan.
 
-    def _add(self, shared: SharedPlan, lowered: _LoweredPlan) -> None:
+        Those that the plan shares with other plans have no state (lower_many.py).
+        """
+        warmed = Pipeline(None, self.terms)
+        warmed.add(shared.operators.sink, cut=True)
+        offered, marks = {}, {}
+        for name, stream in self.streams.items():
+            offered[name] = self._stamped(stream, Batch.concat([*stream.kept()], TRIPLE))
+            marks[name] = stream.mark
+        rows, _ = warmed.step(offered, marks)
+        assert not len(rows), "rows begin at the watermark"
+        return warmed
+
+    def _add(
+        self, shared: SharedPlan, lowered: _LoweredPlan, warmed: Pipeline | None = None
+    ) -> None:
         before = set(self.pipeline.operators)
-        self.pipeline.add(shared.operators.sink, cut=shared.reports is not None)
+        self.pipeline.add(shared.operators.sink, shared.reports is not None, warmed)
         new = [operator for operator in self.pipeline.operators if operator not in before]
         constants = _Constants(len(new), lowered.kept)
         self._constants.update(dict.fromkeys(new, constants))
@@ -251,13 +269,14 @@ class SessionEngine:
         reader: PlanReader,
         numbers: IntArray,
         values: Sequence[IntArray],
-    ) -> None:
-        """Add queries to the table of a plan."""
+    ) -> int | None:
+        """Add queries to the table of a plan; return their start."""
         start = self.start_of(plan)
         watermark = 0 if plan.fresh else self.mark_of(plan.shape.streams)
         since = watermark if start is None else start
         plan.add(reader, numbers, values, since + plan.operators.clip.lag)
         self._changed = True
+        return start
 
     def remove(self, shared: SharedPlan) -> None:
         """Remove a plan that no query reads any more, with the state that no other plan reads."""
@@ -364,16 +383,23 @@ class SessionEngine:
             if name in silent:  # items below it, if the stream resumes, are late
                 stream.sorter.advance(common)
             before = stream.mark
-            offered[name] = stream.release()
+            offered[name] = self._stamped(stream, stream.release())
             marks[name] = stream.mark
             news = news or stream.mark > before or len(offered[name]) > 0
         if news:
             self._step(offered, marks)
-        delayed = [plan for plan in prompt if self._is_delayed(plan)]
+        delayed = [plan for plan in prompt if plan in self.plans and self._is_delayed(plan)]
         if delayed:
             self._cut(delayed, marks)
         if self.terms.due():
             self.pipeline.recycle(self._ids())
+
+    def _stamped(self, stream: SessionStream, batch: Batch) -> Batch:
+        """Add the column of timestamps if a query reads them."""
+        columns = [stamp for stamp in stream.accesses if stamp is not None]
+        if not columns or not len(batch):
+            return batch
+        return batch.with_columns(dict.fromkeys(columns, self.terms.of_integers(batch.start)))
 
     def _step(self, offered: Mapping[str, Batch], marks: Mapping[str, int]) -> None:
         self._changed = False

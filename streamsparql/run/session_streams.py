@@ -117,6 +117,7 @@ class SessionStream:
         """The operators of its items, by the column of their stamps."""
         self._history = history
         self._kept: deque[Batch] = deque()
+        """The items of the last milliseconds, as they were released."""
         if history:
             self.needs.add(self, EVERYTHING)
 
