@@ -176,9 +176,8 @@ class Pipeline:
         >>> pipeline.add(other := Projection(stream, [".o"]))
         >>> len(pipeline.operators)
         3
-        >>> pipeline.remove(other)
-        >>> len(pipeline.operators)
-        2
+        >>> len(pipeline.remove(other)), len(pipeline.operators)
+        (1, 2)
         """
         assert root not in self.roots, "a root is added once"
         for operator in _inputs_first(root):

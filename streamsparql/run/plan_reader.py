@@ -47,6 +47,7 @@ class PlanReader:
         """Return the rows since the last call, by query within each step."""
         outbox = self.plan.outbox
         taken, self._rest = self._rest, []
+        self.plan.with_rest.pop(self, None)
         if not self.ended:
             for emission in outbox.emissions.since(self._position):
                 taken += (Taken(emission, part) for part in emission.take(self))
@@ -76,14 +77,18 @@ class PlanReader:
             return
         emission = Emission[PlanReader](rows, lambda _: self, None if self._numbered else [self])
         self._rest += (Taken(emission, part) for part in emission.take(self))
+        self.plan.with_rest[self] = None
 
     def settle(self) -> None:
         """Take what was emitted so far, before the numbers of queries are forgotten."""
         self._rest = self.take()
+        if self._rest:
+            self.plan.with_rest[self] = None
 
     def end(self) -> None:
         """Take what was emitted so far; no more follows."""
         self.settle()
+        self.plan.with_rest.pop(self, None)
         self._last_instants = self.take_instants()
 
     def retained_ids(self) -> Iterator[IntArray]:
@@ -95,11 +100,6 @@ class PlanReader:
     def ended(self) -> bool:
         """Whether the query was removed."""
         return self._last_instants is not None
-
-    @property
-    def has_rest(self) -> bool:
-        """Whether rows were taken and not read."""
-        return bool(self._rest)
 
     @property
     def _numbered(self) -> bool:
@@ -121,6 +121,11 @@ class PlanReader:
         if int(rows.start.min()) >= self.start:
             return rows
         return rows.over(np.maximum(rows.start, self.start), rows.end).where(rows.end > self.start)
+
+    def rest(self) -> list[Batch]:
+        """Return the rows that were taken and not read, and forget them."""
+        taken, self._rest = self._rest, []
+        return [self.clipped(e.rows.part(part.first, part.after)) for e, part in taken]
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows since the last call."""

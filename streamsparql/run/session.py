@@ -15,6 +15,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
+import pyarrow as pa
 
 from streamsparql.algebra.sharing import bind
 from streamsparql.algebra.terms import Term
@@ -39,6 +40,7 @@ from streamsparql.run.run_options import (
 )
 from streamsparql.run.session_engine import SessionEngine
 from streamsparql.run.session_streams import SessionStream
+from streamsparql.run.session_table import session_table
 from streamsparql.run.shared_plan import Shape, SharedPlan, numbers_from
 from streamsparql.sources import Accounting, Chunk, Reject
 from streamsparql.sources.chunk import Rejected
@@ -246,7 +248,7 @@ class Session(Displayed):
 
     def _reader(self, registered: Registered, plan: SharedPlan) -> PlanReader:
         reader = PlanReader(registered, plan, self._engine.start_of(plan))
-        plan.readers[reader] = None
+        plan.join(reader)
         return reader
 
     def _next_numbers(self, count: int) -> IntArray:
@@ -269,7 +271,7 @@ class Session(Displayed):
         """Let a query leave its plan, which goes if no other query reads it."""
         reader.end()
         self._engine.ended.add(reader)
-        del reader.plan.readers[reader]
+        reader.plan.leave(reader)
         if not reader.plan.readers:
             self._engine.remove(reader.plan)
 
@@ -485,6 +487,28 @@ class Session(Displayed):
                 plan.outbox.clear()
         self._call_on_row()
         return found
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows of all queries since the last call as one Arrow table.
+
+        It has the name of the query of each row; of instances their keys and terms; the variables
+        of all queries; `start` and `end`, or `instant` for reports. This is the fastest way to read
+        the rows of many queries.
+
+        >>> import streamsparql
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED {{ <{}> <p> ?o }}"
+        >>> for name in "abc":
+        ...     query = session.register(text.format(name), name)
+        >>> session.run({"s": [("<a>", "<p>", '"1"', 3), ("<c>", "<p>", '"2"', 11)]})
+        >>> session.to_arrow().to_pydict()
+        {'query': ['a', 'c'], 'o': ['"1"', '"2"'], 'start': [3, 11], 'end': [9, 18]}
+        """
+        self._prompt(self._engine.plans)
+        with self._guard:
+            table = session_table(self._engine.plans)
+        self._call_on_row()
+        return table
 
     def read(self, registered: Registered, table: bool = False) -> Any:
         """Return the rows of a query since the last call. See `Registered.rows`."""

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.terms import Term
-from streamsparql.physical.batch import Batch, IntArray
+from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import QUERY
@@ -63,6 +64,29 @@ class Operators(NamedTuple):
     ranking: Ranking | None
 
 
+class Directory(NamedTuple):
+    """The queries of a plan, and the numbers of them and of their instances."""
+
+    readers: Sequence[PlanReader]
+    place: Mapping[PlanReader, int]
+    """The place of each query in `readers`."""
+    names: pa.Array
+    """The names of the queries."""
+    alike: Sequence[BoolArray]
+    """Masks of the queries that have the same columns."""
+    numbers: IntArray
+    """The numbers, which ascend because they were added in order."""
+    owners: IntArray
+    """The place of the query of each number."""
+
+    def owners_of(self, numbers: IntArray) -> IntArray:
+        """Return the places of the queries that have numbers; -1 for those that were removed."""
+        if not len(self.numbers):
+            return np.full(len(numbers), -1)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.where(self.numbers[at] == numbers, self.owners[at], -1)
+
+
 class SharedPlan:
     """One plan, its queries, and the rows that these have not read yet."""
 
@@ -80,6 +104,8 @@ class SharedPlan:
         self.begin = begin
         """The instant from which on the plan has rows; None for the first item of its streams."""
         self.outbox = Outbox["PlanReader"]()
+        self.with_rest: dict[PlanReader, None] = {}
+        """The queries that have rows of instances that were removed."""
         self.readers: dict[PlanReader, None] = {}
         """The queries that read the plan, each with its instances."""
         self.fresh = True
@@ -87,6 +113,7 @@ class SharedPlan:
         self.since_cut = self.rows_cut = 0
         """The number of items, and of rows, since its rows that hold were cut and at that time."""
         self._of_number: dict[int, PlanReader] = {}
+        self._directory: Directory | None = None
 
     @property
     def table(self) -> QueryTable | None:
@@ -140,6 +167,7 @@ class SharedPlan:
         """Add queries to the table from an instant on, which is not before the watermark."""
         assert self.table is not None
         self._of_number.update(dict.fromkeys(numbers.tolist(), reader))
+        self._directory = None
         self.table.add(numbers, values, since)
 
     def remove(self, numbers: IntArray) -> None:
@@ -151,10 +179,37 @@ class SharedPlan:
         select.exclude(numbers, max(table.until, 1))
         for number in numbers.tolist():
             self._of_number.pop(number, None)
+        self._directory = None
 
     def owner_of(self, number: int) -> PlanReader | None:
         """Return the query that has a number; None if it was removed."""
         return self._of_number.get(number)
+
+    def join(self, reader: PlanReader) -> None:
+        """Add a query, which reads the rows from now on."""
+        self.readers[reader] = None
+        self._directory = None
+
+    def leave(self, reader: PlanReader) -> None:
+        """Remove a query."""
+        del self.readers[reader]
+        self._directory = None
+
+    @property
+    def directory(self) -> Directory:
+        """The queries and their numbers, as arrays."""
+        if self._directory is None:
+            readers = [*self.readers]
+            place = {reader: k for k, reader in enumerate(readers)}
+            numbers = np.fromiter(self._of_number, np.int64, len(self._of_number))
+            owners = np.fromiter(
+                (place[reader] for reader in self._of_number.values()), np.int64, len(numbers)
+            )
+            names = pa.array([reader.query.name for reader in readers], pa.string())
+            kinds = [(r.query.decoder.names, r.query.parameters) for r in readers]
+            alike = [np.array([each == kind for each in kinds]) for kind in dict.fromkeys(kinds)]
+            self._directory = Directory(readers, place, names, alike, numbers, owners)
+        return self._directory
 
     # -- rows
 
@@ -171,7 +226,7 @@ class SharedPlan:
         """Yield the queries that have rows that they have not read."""
         for emission in self.outbox.emissions.since(0):
             yield from emission.parts
-        yield from (reader for reader in self.readers if reader.has_rest)
+        yield from self.with_rest
 
     def forget_instants(self) -> None:
         """Forget the instants of reports that all queries have read, once there are many."""

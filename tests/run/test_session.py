@@ -9,12 +9,12 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.engine import Data
 from support.families import FAMILIES, of_family
 from support.histories import dense
-from support.sessions import difference, run, variants
+from support.sessions import compiles, difference, run, run_instances, variants
 
 seeds = st.integers(0, 2**32)
 
@@ -31,7 +31,7 @@ def check(texts: list[str], over: Data, seed: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_query_of_a_session_is_as_alone(family: str) -> None:
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     @given(st.lists(of_family(family), min_size=1, max_size=3), dense, seeds)
     def agree(texts: list[str], over: Data, seed: int) -> None:
         check(texts, over, seed)
@@ -49,7 +49,7 @@ def check_instances(text: str, over: Data, seed: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_instance_of_a_query_is_as_alone(family: str) -> None:
-    @settings(max_examples=10)
+    @settings(max_examples=5)
     @given(of_family(family), dense, seeds)
     def agree(text: str, over: Data, seed: int) -> None:
         check_instances(text, over, seed)

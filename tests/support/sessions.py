@@ -18,6 +18,7 @@ from support.engine import Answers, Data, Definition, Item, cells, show
 import streamsparql
 from streamsparql.algebra.streams import INFINITY, Element
 from streamsparql.algebra.terms import BlankNode
+from streamsparql.translator.parameters import parameters_of
 
 Reports = list[tuple[int, Any]]
 
@@ -34,7 +35,7 @@ class Returned(NamedTuple):
 def variants(text: str, random: Random, count: int) -> list[str]:
     """Return texts that differ from a text in constants and in the names of variables."""
     found = [text, *(_variant(text, random) for _ in range(count - 1))]
-    return [each for each in found if _compiles(each)]
+    return [each for each in found if compiles(each)]
 
 
 def _variant(text: str, random: Random) -> str:
@@ -46,9 +47,11 @@ def _variant(text: str, random: Random) -> str:
     return re.sub(r"\?x\b", "?renamed", text) if random.random() < 0.5 else text
 
 
-def _compiles(text: str) -> bool:
+def compiles(text: str) -> bool:
+    """Return whether a text is a query, also with its parameters."""
     try:
-        streamsparql.compile(text)
+        query = streamsparql.compile(text)
+        parameters_of(query.translation.syntax, text)
     except streamsparql.StreamSparqlError:
         return False
     return True
