@@ -115,8 +115,8 @@ class Session(Displayed):
         self._engine = SessionEngine(RunInput({}, graph, named, **read), history, idle)
         self._guard = self._engine.guard
         self._queries: dict[str, Registered] = {}
-        self._calling: dict[Registered, None] = {}
-        """The queries with `on_row`."""
+        self._calling = 0
+        """The number of queries with an `on_row`."""
         self._emitted: deque[tuple[Registered, Any]] = deque()
         """The rows, or reports, that an `on_row` is still to be called with."""
         self._numbers = 0
@@ -182,7 +182,7 @@ class Session(Displayed):
             registered.end = self._engine.mark_of(registered.registration.query.streams)
             del self._queries[registered.name]
             self._collect([registered])
-            self._calling.pop(registered, None)
+            self._calling -= registered.on_row is not None
         self._call_on_row()
 
     @property
@@ -228,8 +228,7 @@ class Session(Displayed):
             plan = engine.place(shape, registration.constants, named)
             registered.readers[self._reader(registered, plan)] = 0
         self._queries[name] = registered
-        if on_row is not None:
-            self._calling[registered] = None
+        self._calling += on_row is not None
         return registered
 
     def _place(
@@ -654,7 +653,7 @@ class Session(Displayed):
         if not self._closed:
             with self._guard:
                 self._read_buffers()
-                self._step(plans)
+                self._step(plans, reading=True)
             self._call_on_row()
 
     def _call_on_row(self) -> None:
@@ -728,16 +727,17 @@ class Session(Displayed):
         for stream in streams:
             stream.sorter.advance(t)
             self._engine.clock.advance(stream.name, t)
-        self._step()
+        self._step(reading=True)
 
-    def _step(self, prompt: Collection[SharedPlan] = ()) -> None:
+    def _step(self, prompt: Collection[SharedPlan] = (), reading: bool = False) -> None:
         """Process the items below the watermarks, promptly for some plans."""
-        called = [reader.plan for query in self._calling for reader in query.readers]
-        self._engine.step([*prompt, *called])
-        self._collect(self._calling)
+        calling = [plan for plan in self._engine.plans if plan.calling]
+        self._engine.step({*prompt, *calling}, reading or bool(calling))
+        for plan in calling:
+            self._collect(plan.due_calls())
 
     def _collect(self, queries: Collection[Registered]) -> None:
-        """Queue the rows of queries that have an `on_row`."""
+        """Queue the rows of queries for their `on_row`, if they have one."""
         for query in queries:
             if query.on_row is not None:
                 self._emitted += ((query, element) for element in query.take_elements())

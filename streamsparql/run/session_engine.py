@@ -370,15 +370,16 @@ class SessionEngine:
             failures=failures,
         )
 
-    def step(self, prompt: Collection[SharedPlan] = ()) -> None:
-        """Process the items below the watermarks.
+    def step(self, prompt: Collection[SharedPlan] = (), reading: bool = False) -> None:
+        """Process the items below the watermarks, if there are any.
 
-        For the plans in `prompt`, rows that hold are cut if they delay rows that are final, as
+        When rows are read, plans that were added since the last step make a step, too. For the
+        plans in `prompt`, rows that hold are cut if they delay rows that are final, as
         `Execution.step` does.
         """
         silent = set(self.clock.silent())
         common = self.clock.watermark() if silent else 0
-        offered, marks, news = {}, {}, self._changed
+        offered, marks, news = {}, {}, self._changed and reading
         for name, stream in self.streams.items():
             if name in silent:  # items below it, if the stream resumes, are late
                 stream.sorter.advance(common)

@@ -28,6 +28,7 @@ from streamsparql.run.routing import Emission, Outbox
 
 if TYPE_CHECKING:
     from streamsparql.run.plan_reader import PlanReader
+    from streamsparql.run.registered import Registered
 
 
 _MANY = 1024
@@ -108,6 +109,9 @@ class SharedPlan:
         """The queries that have rows of instances that were removed."""
         self.readers: dict[PlanReader, None] = {}
         """The queries that read the plan, each with its instances."""
+        self.calling: dict[PlanReader, None] = {}
+        """The queries with an `on_row`."""
+        self._collected = 0, 0
         self.fresh = True
         """Whether it has not made a step, so that a query that is added misses nothing."""
         self.since_cut = self.rows_cut = 0
@@ -188,11 +192,14 @@ class SharedPlan:
     def join(self, reader: PlanReader) -> None:
         """Add a query, which reads the rows from now on."""
         self.readers[reader] = None
+        if reader.query.on_row is not None:
+            self.calling[reader] = None
         self._directory = None
 
     def leave(self, reader: PlanReader) -> None:
         """Remove a query."""
         del self.readers[reader]
+        self.calling.pop(reader, None)
         self._directory = None
 
     @property
@@ -221,6 +228,18 @@ class SharedPlan:
             return
         owners = None if self.table is not None else list(self.readers)
         self.outbox.put(Emission(rows.project(self.names), self.owner_of, owners), instants)
+
+    def due_calls(self) -> list[Registered]:
+        """Return the queries whose `on_row` is to be called with what was emitted."""
+        outbox = self.outbox
+        if self._collected == (outbox.emissions.end, outbox.instants.end):
+            return []
+        emissions = outbox.emissions.since(self._collected[0])
+        self._collected = outbox.emissions.end, outbox.instants.end
+        if self.reports is not None and not self.reports_own_changes:
+            return [reader.query for reader in self.calling]
+        with_rows = dict.fromkeys(reader for emission in emissions for reader in emission.parts)
+        return [reader.query for reader in with_rows if reader in self.calling]
 
     def readers_with_rows(self) -> Iterator[PlanReader]:
         """Yield the queries that have rows that they have not read."""
