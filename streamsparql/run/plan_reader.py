@@ -38,6 +38,7 @@ class PlanReader:
         self._instants_read = plan.outbox.instants.end
         self._rest: list[Taken] = []
         """Rows that were taken and not read: those of instances that were removed meanwhile."""
+        self._end: int | None = None
         self._last_instants: list[int] | None = None
         """The instants of the last reports, once the query was removed."""
 
@@ -85,9 +86,10 @@ class PlanReader:
         if self._rest:
             self.plan.with_rest[self] = None
 
-    def end(self) -> None:
-        """Take what was emitted so far; no more follows."""
+    def end(self, t: int) -> None:
+        """Take what was emitted so far, up to an instant; no more follows."""
         self.settle()
+        self._end = t
         self.plan.with_rest.pop(self, None)
         self._last_instants = self.take_instants()
 
@@ -112,15 +114,23 @@ class PlanReader:
         return int(reports.label(self.start + self.plan.operators.clip.lag))
 
     def clipped(self, rows: Batch) -> Batch:
-        """Return rows from the start on; those of a table begin there anyway."""
-        if self._numbered or self.start is None or not len(rows):
+        """Return rows from the start to the end; those of a table begin at the start anyway."""
+        if not len(rows):
             return rows
         first = self._first_report()
         if first is not None:
-            return rows.where(rows.start >= first)
-        if int(rows.start.min()) >= self.start:
+            return rows if self._numbered else rows.where(rows.start >= first)
+        if self.plan.reports is not None:
             return rows
-        return rows.over(np.maximum(rows.start, self.start), rows.end).where(rows.end > self.start)
+        begin = None if self._numbered else self.start
+        if begin is not None and int(rows.start.min()) < begin:
+            rows = rows.where(rows.end > begin)
+            rows = rows.over(np.maximum(rows.start, begin), rows.end)
+        if self._end is not None and int(rows.end.max(initial=0)) > self._end:
+            # rows of static graphs are final at once, and were emitted without an end
+            rows = rows.where(rows.start < self._end)
+            rows = rows.over(rows.start, np.minimum(rows.end, self._end))
+        return rows
 
     def rest(self) -> list[Batch]:
         """Return the rows that were taken and not read, and forget them."""

@@ -268,7 +268,7 @@ class Session(Displayed):
 
     def _leave(self, reader: PlanReader) -> None:
         """Let a query leave its plan, which goes if no other query reads it."""
-        reader.end()
+        reader.end(self._engine.mark_of(reader.plan.shape.streams))
         self._engine.ended.add(reader)
         reader.plan.leave(reader)
         if not reader.plan.readers:
