@@ -604,11 +604,13 @@ class Session(Displayed):
     def _refusing(self) -> Iterator[None]:
         """Guard a change that an error of what is registered refuses, and leaves as it was."""
         refused: StreamSparqlError | None = None
+        streams = set(self._engine.streams)
         with self._guard:
             try:
                 yield
             except StreamSparqlError as error:
                 refused = error
+                self._engine.forget_streams(self._engine.streams.keys() - streams)
         if refused is not None:
             raise refused
 

@@ -148,7 +148,7 @@ class SessionEngine:
         if family:
             nearest = max(family, key=lambda plan: len(plan.parameters))
             lifted.update(nearest.parameters)
-            lifted.update(n for n, term in nearest.fixed.items() if constants[n] != term)
+            lifted.update(n for n, term in nearest.fixed.items() if constants.get(n) != term)
         return lifted
 
     @staticmethod
@@ -311,6 +311,12 @@ class SessionEngine:
             self.streams[name] = stream
             self.clock.add(name)
         return stream
+
+    def forget_streams(self, names: Collection[str]) -> None:
+        """Forget streams that no query has read."""
+        for name in names:
+            del self.streams[name]
+            self.clock.remove(name)
 
     def access(self, name: str, stamp: str | None = None) -> Stream:
         """Return the operator of the items of a stream."""

@@ -38,6 +38,11 @@ class StreamClock:
         """Add a stream."""
         self._marks.setdefault(name, 0)
 
+    def remove(self, name: str) -> None:
+        """Remove a stream."""
+        del self._marks[name]
+        self._reported.pop(name, None)
+
     def advance(self, name: str, watermark: int) -> None:
         """Note that a stream reported: an item, or its watermark."""
         self._marks[name] = max(self._marks[name], watermark)
