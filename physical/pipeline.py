@@ -15,7 +15,7 @@ pipeline is saved as Arrow tables (state/parts.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from time import perf_counter
@@ -147,6 +147,7 @@ class Pipeline:
         self.peak = 0
         """The most rows that all operators retained together, when their states were measured."""
         self._stage_of: dict[Operator, _Stage] = {}
+        self._fed: dict[Operator, StepResult] = {}
         if root is not None:
             self.add(root)
 
@@ -165,11 +166,18 @@ class Pipeline:
         """The watermark of the root that was added first."""
         return self._stage_of[self.root].watermark
 
-    def add(self, root: Operator, cut: bool = False, warmed: Pipeline | None = None) -> None:
+    def add(
+        self,
+        root: Operator,
+        cut: bool = False,
+        warmed: Pipeline | None = None,
+        fed: Mapping[Operator, StepResult] | None = None,
+    ) -> None:
         """Add a root with the operators below it; those that are known already are shared.
 
         With `cut`, each step is a cut for these operators. Operators that another pipeline has
-        `warmed` continue from their last step there.
+        `warmed` continue from their last step there. Operators that are `fed` make no step, but
+        have this output in the next one.
 
         >>> stream = StreamAccess("s")
         >>> pipeline = Pipeline(Projection(stream, [".s"]), TermDictionary())
@@ -180,7 +188,8 @@ class Pipeline:
         (1, 2)
         """
         assert root not in self.roots, "a root is added once"
-        for operator in _inputs_first(root):
+        self._fed.update(fed or {})
+        for operator in _inputs_first(root, without_inputs=self._fed):
             if operator not in self._stage_of:
                 self._add_stage(operator, {} if warmed is None else warmed._stage_of)
         self.roots[root] = False
@@ -188,7 +197,8 @@ class Pipeline:
         self.cut_below(root, cut)
 
     def _add_stage(self, operator: Operator, known: Mapping[Operator, _Stage]) -> None:
-        below = [self._stage_of[one] for one in operator.inputs]
+        inputs = () if operator in self._fed else operator.inputs
+        below = [self._stage_of[one] for one in inputs]
         stage = known.get(operator)
         if stage is None:
             stage = _Stage(operator, below, OperatorCounts([0] * len(below)))
@@ -217,7 +227,7 @@ class Pipeline:
         """Set whether each step is a cut for the operators below a root."""
         if self.roots[root] != cut:
             self.roots[root] = cut
-            for operator in _inputs_first(root):
+            for operator in _inputs_first(root, without_inputs=self._fed):
                 self._stage_of[operator].cuts += 1 if cut else -1
 
     def replace(self, old: Operator, new: Operator) -> None:
@@ -246,6 +256,9 @@ class Pipeline:
         the least watermark.
         """
         for operator, stage in self._stage_of.items():
+            if operator in self._fed:
+                stage.output, stage.watermark = self._fed[operator]
+                continue
             if isinstance(operator, StreamAccess):
                 batch = offered.get(operator.stream)
                 operator.offer(
@@ -373,7 +386,7 @@ def _verify(saved: Sequence[str], operators: Sequence[Operator]) -> None:
             )
 
 
-def _inputs_first(*roots: Operator) -> list[Operator]:
+def _inputs_first(*roots: Operator, without_inputs: Container[Operator] = ()) -> list[Operator]:
     """Return each operator once, after its inputs; plans may be deep, so without recursion."""
     order: dict[Operator, None] = {}
     pending: list[tuple[Operator, bool]] = [(root, False) for root in reversed(roots)]
@@ -385,7 +398,8 @@ def _inputs_first(*roots: Operator) -> list[Operator]:
             order[operator] = None
         else:
             pending.append((operator, True))
-            pending.extend((below, False) for below in reversed(operator.inputs))
+            if operator not in without_inputs:
+                pending.extend((below, False) for below in reversed(operator.inputs))
     return list(order)
 
 

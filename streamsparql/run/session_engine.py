@@ -30,15 +30,16 @@ from streamsparql.algebra.sharing import bind, is_shareable
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.algebra.xsd.values import date_time_literal
+from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import QUERY
 from streamsparql.physical.lowering.lower import At, Catalog, refuse_events
 from streamsparql.physical.lowering.lower_many import SharedLowering
 from streamsparql.physical.lowering.lower_parameters import carrying, queries_as_outer_rows
-from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operator import INFINITY, Operator, StepResult
 from streamsparql.physical.operators.access import Clock, Stream, StreamAccess
-from streamsparql.physical.operators.outputs import Since
+from streamsparql.physical.operators.outputs import OutputStream, Since
 from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
@@ -46,6 +47,7 @@ from streamsparql.physical.pipeline import Pipeline, wanted_predicates
 from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
+from streamsparql.run.outputs import Output, refuse_cycle
 from streamsparql.run.plan_reader import PlanReader
 from streamsparql.run.reports import reports_of
 from streamsparql.run.session_streams import EVERYTHING, SessionStream
@@ -65,6 +67,8 @@ class SessionEngine:
         """Triples of static graphs that were rejected."""
         self.pipeline = Pipeline(None, self.terms)
         self.streams: dict[str, SessionStream] = {}
+        self.outputs: dict[str, Output] = {}
+        """The streams that queries feed."""
         self.plans: dict[SharedPlan, None] = {}
         self.ended = WeakSet[PlanReader]()
         """The readers of queries that were removed, which may still have rows."""
@@ -192,7 +196,7 @@ class SessionEngine:
         self, shape: Shape, plan: Plan, lag: int, tabled: bool, since: Mapping[str, int]
     ) -> _LoweredPlan:
         """Lower a plan up to its sink, over the items that are stamped `since` these instants."""
-        low = self._lowering(shape.graphs, since)
+        low = self._lowering(shape, since)
         with self.terms.recording() as kept, recursion_headroom():
             clock, table, at = Clock(*map(self.access, shape.streams)), None, At()
             if tabled:
@@ -213,11 +217,13 @@ class SessionEngine:
             columns = (*shape.columns, QUERY) if tabled else shape.columns
             report = shape.report._replace(closing=False)
             sink = reports_of(report, clip, columns, queries=table)
-        operators = Operators(clock, table, select, clip, sink, shown, ranking)
+        feeds = SelectQueries(sink) if tabled and shape.output is not None else None
+        operators = Operators(clock, table, select, clip, sink, feeds, shown, ranking)
         return _LoweredPlan(operators, low, kept)
 
-    def _lowering(self, graphs: tuple[str, ...], since: Mapping[str, int]) -> SharedLowering:
-        key = graphs, tuple(sorted(since.items()))
+    def _lowering(self, shape: Shape, since: Mapping[str, int]) -> SharedLowering:
+        """Return the lowering of plans that read the same graphs, and streams since then."""
+        key = shape.graphs, tuple(sorted(since.items()))
         low = self._lowerings.get(key)
         if low is None:
 
@@ -225,7 +231,7 @@ class SessionEngine:
                 access = self.access(name, stamp)
                 return Since(access, since[name]) if name in since else access
 
-            low = SharedLowering(self.terms, self._run, self._catalog(graphs), stream)
+            low = SharedLowering(self.terms, self._run, self._catalog(shape.graphs), stream)
             self._lowerings[key] = low
         return low
 
@@ -234,13 +240,15 @@ class SessionEngine:
 
         Those that the plan shares with other plans have no state (lower_many.py).
         """
-        warmed = Pipeline(None, self.terms)
-        warmed.add(shared.operators.sink, cut=True)
-        offered, marks = {}, {}
-        for name, stream in self.streams.items():
-            offered[name] = self._stamped(stream, Batch.concat([*stream.kept()], TRIPLE))
-            marks[name] = stream.mark
-        rows, _ = warmed.step(offered, marks)
+        warmed, fed = Pipeline(None, self.terms), dict[Operator, StepResult]()
+        for access in streams_below(shared.operators.sink):
+            stream, mark = access.stream, self.mark(access.stream)
+            output = self.outputs.get(stream)
+            kept = self.streams[stream].kept() if output is None else output.kept(mark)
+            items = self._stamped(Batch.concat([*kept], TRIPLE), [access.stamp])
+            fed[access] = items.project(access.names), mark
+        warmed.add(shared.operators.sink, cut=True, fed=fed)
+        rows, _ = warmed.step({}, {})
         assert not len(rows), "rows begin at the watermark"
         return warmed
 
@@ -278,6 +286,45 @@ class SessionEngine:
         self._changed = True
         return start
 
+    # -- streams of streams
+
+    def readers_of(self, output: str) -> list[str]:
+        """Return the names of the queries that read the output of another one."""
+        reading = (plan for plan in self.plans if output in plan.shape.streams)
+        return [reader.query.name for plan in reading for reader in plan.readers]
+
+    def check_output(self, query: str, name: str, streams: Iterable[str]) -> None:
+        """Raise an error if a query cannot feed a stream."""
+        known = self.outputs.get(name)
+        if known is not None:
+            raise EngineError(f"<{name}> is the output of {known.query} already")
+        if name in self.streams and self.streams[name].touched:
+            raise EngineError(
+                f"<{name}> cannot be the output of {query}: items were pushed to it, or its time"
+                " was advanced"
+            )
+        refuse_cycle(query, name, streams, self.outputs)
+
+    def feed(self, query: str, plan: SharedPlan) -> None:
+        """Let a plan feed the stream that its query is registered as."""
+        name = plan.shape.output
+        assert name is not None
+        output = self.outputs[name] = Output(name, query, plan, self.terms, self.history)
+        pushed = self.streams.pop(name, None)
+        if pushed is not None:  # queries that were registered before read it
+            self.clock.remove(name)
+            for stamp, access in pushed.accesses.items():
+                self.pipeline.replace(access, output.access(stamp))
+            self._lowerings.clear()
+        if self.history:
+            self.pipeline.add(output.access())
+
+    def starve(self, name: str) -> None:
+        """Remove an output that no query reads."""
+        output = self.outputs.pop(name)
+        if self.history:
+            self._forget_operators(self.pipeline.remove(output.access()))
+
     def remove(self, shared: SharedPlan) -> None:
         """Remove a plan that no query reads any more, with the state that no other plan reads."""
         del self.plans[shared]
@@ -287,14 +334,18 @@ class SessionEngine:
             del self._families[shared.shape]
         for stream in self.streams.values():
             stream.needs.remove(shared)
-        removed = self.pipeline.remove(shared.operators.sink)
+        self._forget_operators(self.pipeline.remove(shared.operators.sink))
+
+    def _forget_operators(self, operators: Collection[Operator]) -> None:
+        """Forget operators that left the pipeline, with the constants that only they need."""
         for low in self._lowerings.values():
-            low.forget(removed)
-        for operator in removed:
-            constants = self._constants.pop(operator)
-            constants.operators -= 1
-            if not constants.operators:
-                self.terms.release(constants.kept)
+            low.forget(operators)
+        for operator in operators:
+            constants = self._constants.pop(operator, None)
+            if constants is not None:
+                constants.operators -= 1
+                if not constants.operators:
+                    self.terms.release(constants.kept)
 
     def _forget(self, lowered: _LoweredPlan, used: Collection[Operator]) -> None:
         """Forget operators that were lowered and are not used."""
@@ -307,6 +358,7 @@ class SessionEngine:
         """Return a stream that items are pushed to; a new one if no query has read it yet."""
         stream = self.streams.get(name)
         if stream is None:
+            assert name not in self.outputs, "the output of a query is not pushed"
             stream = SessionStream(name, len(self.streams), self.input, self.history)
             self.streams[name] = stream
             self.clock.add(name)
@@ -320,6 +372,8 @@ class SessionEngine:
 
     def access(self, name: str, stamp: str | None = None) -> Stream:
         """Return the operator of the items of a stream."""
+        if name in self.outputs:
+            return self.outputs[name].access(stamp)
         accesses = self.stream(name).accesses
         if stamp not in accesses:
             accesses[stamp] = StreamAccess(name, stamp)
@@ -327,7 +381,14 @@ class SessionEngine:
 
     def mark(self, name: str) -> int:
         """Return the instant before which all items of a stream were processed."""
+        if name in self.outputs:
+            reports = self.outputs[name].plan.operators.sink
+            return max(self.pipeline.watermark_of(reports), 0)
         return self.streams[name].mark
+
+    def is_touched(self, name: str) -> bool:
+        """Return whether a stream has had an item, or its time was advanced."""
+        return self.mark(name) > 0 if name in self.outputs else self.streams[name].touched
 
     def mark_of(self, streams: Iterable[str]) -> int:
         """Return the instant before which all items of some streams were processed."""
@@ -335,18 +396,20 @@ class SessionEngine:
 
     def _since(self, name: str, need: Wanted | None) -> int:
         """Return the stamp from which on a new plan has the items of a stream; 0 for all."""
-        stream = self.streams[name]
-        if not stream.touched:
+        mark = self.mark(name)
+        if not self.is_touched(name):
             return 0
         if self.history:
-            return stream.kept_from
-        return max(stream.mark, stream.needs.complete_from(need or EVERYTHING))
+            return max(mark - self.history, 0)
+        if name in self.outputs:
+            return mark
+        return max(mark, self.streams[name].needs.complete_from(need or EVERYTHING))
 
     def _begin(self, since: Mapping[str, int]) -> int | None:
         """Return the start of the horizon of a new plan; None for the first item."""
         instants = [] if self.input.start is None else [self.input.start]
         for name, stamp in since.items():
-            if self.streams[name].touched:
+            if self.is_touched(name):
                 instants.append(self.mark(name) if self.history else stamp)
         return max(instants, default=None)
 
@@ -390,7 +453,7 @@ class SessionEngine:
             if name in silent:  # items below it, if the stream resumes, are late
                 stream.sorter.advance(common)
             before = stream.mark
-            offered[name] = self._stamped(stream, stream.release())
+            offered[name] = self._stamped(stream.release(), stream.accesses)
             marks[name] = stream.mark
             news = news or stream.mark > before or len(offered[name]) > 0
         if news:
@@ -401,12 +464,12 @@ class SessionEngine:
         if self.terms.due():
             self.pipeline.recycle(self._ids())
 
-    def _stamped(self, stream: SessionStream, batch: Batch) -> Batch:
-        """Add the column of timestamps if a query reads them."""
-        columns = [stamp for stamp in stream.accesses if stamp is not None]
-        if not columns or not len(batch):
+    def _stamped(self, batch: Batch, columns: Iterable[str | None]) -> Batch:
+        """Add the columns of timestamps if queries read them."""
+        stamps = [column for column in columns if column is not None]
+        if not stamps or not len(batch):
             return batch
-        return batch.with_columns(dict.fromkeys(columns, self.terms.of_integers(batch.start)))
+        return batch.with_columns(dict.fromkeys(stamps, self.terms.of_integers(batch.start)))
 
     def _step(self, offered: Mapping[str, Batch], marks: Mapping[str, int]) -> None:
         self._changed = False
@@ -423,6 +486,9 @@ class SessionEngine:
             if cut:
                 plan.since_cut = plan.rows_cut = 0
             plan.emit(self.pipeline.output(plan.operators.sink))
+        if self.history:
+            for name, output in self.outputs.items():
+                output.keep(self.pipeline.output(output.access()), self.mark(name))
 
     def _is_delayed(self, plan: SharedPlan) -> bool:
         """Return whether rows of a plan that hold delay others, and a cut is cheap."""
@@ -459,6 +525,8 @@ class SessionEngine:
             yield from plan.retained_ids()
         for reader in self.ended:
             yield from reader.retained_ids()
+        for output in self.outputs.values():
+            yield from output.retained_ids()
 
 
 _LoweringKey = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
@@ -479,6 +547,20 @@ class _LoweredPlan(NamedTuple):
     operators: Operators
     lowering: SharedLowering
     kept: list[int]
+
+
+def streams_below(root: Operator) -> list[StreamAccess | OutputStream]:
+    """Return the operators of streams that a plan reads, without those of plans below them."""
+    found: dict[StreamAccess | OutputStream, None] = {}
+    pending, seen = [root], set[Operator]()
+    while pending:
+        operator = pending.pop()
+        if isinstance(operator, StreamAccess | OutputStream):
+            found[operator] = None
+        elif operator not in seen:
+            seen.add(operator)
+            pending += operator.inputs
+    return [*found]
 
 
 def _needs(plan: Plan, sink: Operator) -> dict[str, Wanted]:

@@ -19,7 +19,7 @@ from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import QUERY
-from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import Always, Clock
 from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
@@ -60,6 +60,8 @@ class Operators(NamedTuple):
     select: SelectQueries | None
     clip: Clip
     sink: Reports | TemporalCoalesce
+    output: Operator | None
+    """The operator of the triples that the plan feeds to a stream, if that is not the sink."""
     columns: tuple[str, ...]
     """The columns of the sink that are shown, and those that sort its rows."""
     ranking: Ranking | None
@@ -176,11 +178,12 @@ class SharedPlan:
 
     def remove(self, numbers: IntArray) -> None:
         """Remove queries from the table; their rows are not emitted any more."""
-        table, select = self.table, self.operators.select
+        table, (_, _, select, _, _, output, *_) = self.table, self.operators
         assert table is not None
-        assert select is not None
         table.remove(numbers)
-        select.exclude(numbers, max(table.until, 1))
+        for each in (select, output):
+            if isinstance(each, SelectQueries):
+                each.exclude(numbers, max(table.until, 1))
         for number in numbers.tolist():
             self._of_number.pop(number, None)
         self._directory = None
