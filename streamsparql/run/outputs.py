@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.outputs import OutputStream
+from streamsparql.physical.operators.queries import SelectQueries
+from streamsparql.physical.operators.report import Reports
 
 if TYPE_CHECKING:
     from streamsparql.run.shared_plan import SharedPlan
@@ -35,13 +36,19 @@ class Output:
     def access(self, stamp: str | None = None) -> OutputStream:
         """Return the operator of its items, with a column of their stamps if that has a name."""
         if stamp not in self._accesses:
-            source: Operator = self.plan.operators.output or self.plan.operators.sink
+            source = self.plan.operators.output
+            assert source is not None
             self._accesses[stamp] = OutputStream(source, self.name, self._terms, stamp)
         return self._accesses[stamp]
 
     def keep(self, items: Batch, mark: int) -> None:
         """Keep the items of a step for queries to come."""
-        if len(items):
+        reports = self.plan.operators.output
+        if isinstance(reports, SelectQueries):
+            (reports,) = reports.inputs
+        if isinstance(reports, Reports) and reports is not self.plan.reports:
+            reports.done()  # no caller reads these instants
+        if len(items) and self._history:
             self._kept.append(items)
         while self._kept and int(self._kept[0].start[-1]) < mark - self._history:
             self._kept.popleft()

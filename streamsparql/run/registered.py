@@ -67,6 +67,24 @@ class Registered(Displayed):
         """The compiled query."""
         return self.registration.query
 
+    @property
+    def output(self) -> str | None:
+        """The stream that it feeds; None if it feeds none.
+
+        >>> import streamsparql
+        >>> session = streamsparql.Session()
+        >>> text = "REGISTER STREAM <hot> AS CONSTRUCT {{ ?t <is> <hot> }} {} {{ ?t <heat> ?h }}"
+        >>> window = "FROM STREAM <s> [RANGE 10ms STEP 10ms]"
+        >>> session.register(text.format(window)).output
+        'hot'
+        >>> window = "FROM STREAM <hot> [RANGE 20ms STEP 10ms]"
+        >>> query = session.register(f"SELECT ?t {window} {{ ?t ?p ?o }}")
+        >>> session.run({"s": [("<a>", "<heat>", '"90"', 3)]})
+        >>> query.rows()
+        [Row(t=<a>, [10, 30))]
+        """
+        return self.registration.output
+
     # -- instances
 
     @property

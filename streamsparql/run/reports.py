@@ -42,6 +42,11 @@ def reporting(query: CompiledQuery, kind: str | None, every: int | None) -> Repo
     return Reporting(chosen, period, origin, closes)  # type: ignore[arg-type]
 
 
+def fed_reports(query: CompiledQuery) -> Reporting:
+    """Return the reports that a query feeds to a stream: those of its text, by default ISTREAM."""
+    return reporting(query, query.report.kind or "istream", None)
+
+
 def reports_of(
     reporting: Reporting,
     rows: Operator,

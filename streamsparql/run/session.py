@@ -143,6 +143,11 @@ class Session(Displayed):
     ) -> Registered:
         """Register a query, a text or a compiled one. It starts at the watermark.
 
+        Its name is `name`, else that of its REGISTER clause, else q1, q2 and so on. A CONSTRUCT or
+        DESCRIBE with a name, unless that is of REGISTER QUERY, feeds the stream of that name
+        (`Registered.output`), which other queries read; its triples are stamped with the instants
+        of its reports.
+
         `$name` in a text is a parameter: its values are those of instances (`Registered.add`);
         `parameters` are the names of parameters if these are others. With `report` (rstream,
         istream or dstream) or `every`, the query has reports instead of rows. `on_row` is called
@@ -161,8 +166,8 @@ class Session(Displayed):
             raise EngineError(f"on_row must be a function of a row, not {on_row!r}")
         if not isinstance(query, CompiledQuery):
             query = CompiledQuery(Recipe(query, dialect))
-        registration = Registration.of(query, report, every, parameters)
-        name = self._free_name(name)
+        registration = Registration.of(query, name, report, every, parameters)
+        name = self._free_name(query.report.name if name is None else name)
         self._process()
         with self._refusing():
             return self._register(name, registration, on_row)
@@ -170,10 +175,17 @@ class Session(Displayed):
     def unregister(self, query: Registered | str) -> None:
         """Remove a query; its rows that hold end at the watermark, and can still be read.
 
-        What no other query needs is removed with it.
+        What no other query needs is removed with it. A query whose output others read stays.
         """
         self._check_open()
         registered = self._known(query)
+        output = registered.output
+        readers = [q.name for q in self._queries.values() if output in q.query.streams]
+        if output is not None and readers:
+            names = " and ".join(readers)
+            raise EngineError(
+                f"{registered.name} feeds <{output}>, which {names} reads: unregister {names} first"
+            )
         self._process()
         with self._guard:
             for reader in registered.readers:
@@ -212,9 +224,12 @@ class Session(Displayed):
         self, name: str, registration: Registration, on_row: Callable[[Any], object] | None
     ) -> Registered:
         engine, query = self._engine, registration.query
+        if registration.output is not None:
+            engine.check_output(name, registration.output, query.streams)
         graphs = engine.read_named_graphs(query.graphs)
         for stream in query.streams:
-            engine.stream(stream)
+            if stream not in engine.outputs:
+                engine.stream(stream)
         shape = registration.shape(graphs)
         registered = Registered(self, name, registration, shape, on_row)
         if registration.parameters:
@@ -227,6 +242,13 @@ class Session(Displayed):
             named = registration.skeleton.named.values()
             plan = engine.place(shape, registration.constants, named)
             registered.readers[self._reader(registered, plan)] = 0
+        elif registration.output is not None:
+            raise EngineError(
+                f"{name} cannot feed <{registration.output}>: each instance of its parameters"
+                " needs a plan of its own"
+            )
+        if registration.output is not None:
+            engine.feed(name, next(iter(registered.readers)).plan)
         self._queries[name] = registered
         self._calling += on_row is not None
         return registered
@@ -537,7 +559,7 @@ class Session(Displayed):
         self._guard.verify()
         if not self._closed:
             self._process()
-        return {name: stream.mark for name, stream in self._engine.streams.items()}
+        return self._engine.watermarks
 
     def stats(self) -> SessionStats:
         """Return the counts of items, queries and plans, and the rows and state of operators.
@@ -563,12 +585,11 @@ class Session(Displayed):
             description = describe(operator, {})
             rows = sum(counts.rows_in), counts.rows_out, state[operator]
             operators.append(OperatorStats(description.kind, description.title, *rows))
-        streams = engine.streams
-        accountings = (stream.sorter.accounting for stream in streams.values())
+        accountings = (stream.sorter.accounting for stream in engine.streams.values())
         return SessionStats(
             sum(accountings, Accounting()),
             self._graph_rejects,
-            {name: stream.mark for name, stream in streams.items()},
+            engine.watermarks,
             len(engine.terms),
             sum(q.instances is None or len(q.instances) for q in self._queries.values()),
             len(engine.plans),
@@ -616,6 +637,9 @@ class Session(Displayed):
 
     def _stream(self, name: str) -> SessionStream:
         self._check_open()
+        output = self._engine.outputs.get(str(name))
+        if output is not None:
+            raise EngineError(f"<{name}> is the output of {output.query}: only that feeds it")
         stream = self._engine.streams.get(str(name))
         if stream is None and self._engine.history:
             stream = self._engine.stream(str(name))  # for queries to come

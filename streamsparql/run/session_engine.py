@@ -67,6 +67,8 @@ class SessionEngine:
         """Triples of static graphs that were rejected."""
         self.pipeline = Pipeline(None, self.terms)
         self.streams: dict[str, SessionStream] = {}
+        self._numbers = 0
+        """The number of streams so far."""
         self.outputs: dict[str, Output] = {}
         """The streams that queries feed."""
         self.plans: dict[SharedPlan, None] = {}
@@ -158,9 +160,9 @@ class SessionEngine:
     @staticmethod
     def is_shareable(shape: Shape, fixed: Mapping[str, Term]) -> bool:
         """Return whether one plan with a table can compute queries of a shape."""
-        report = shape.report
-        if report is not None and report.kind == "rstream" and report.every is None:
-            return False  # each query has a report when its own rows change, even to none
+        for report in (shape.report, shape.fed):
+            if report is not None and report.kind == "rstream" and report.every is None:
+                return False  # each query has a report when its own rows change, even to none
         return bool(shape.streams) and is_shareable(bind(shape.skeleton, fixed))
 
     # -- plans
@@ -176,7 +178,7 @@ class SessionEngine:
             plan = align(plan, report.every, report.origin, report.closing)
             lag = int(report.closing)
         lowered = self._lower(shape, plan, lag, tabled, {})
-        needs = _needs(plan, lowered.operators.sink)
+        needs = _needs(plan, lowered.operators.sink, shape.streams)
         since = {name: self._since(name, needs.get(name)) for name in shape.streams}
         later = {name: t for name, t in since.items() if t > self.mark(name)}
         if later:  # a source has skipped items that the plan needs
@@ -186,10 +188,11 @@ class SessionEngine:
         lowered.operators.clock.since = [since[name] for name in shape.streams]
         lowered.operators.clip.begin = None if begin is None else begin + lag
         shared = SharedPlan(shape, fixed, lowered.operators, since, begin)
-        self._add(shared, lowered, self._warmed(shared) if self.history and needs else None)
+        reads_outputs = not self.outputs.keys().isdisjoint(shape.streams)
+        warm = self.history and (needs or reads_outputs)
+        self._add(shared, lowered, self._warmed(shared) if warm else None)
         for name, need in needs.items():
-            if name in self.streams:
-                self.streams[name].needs.add(shared, need)
+            self.streams[name].needs.add(shared, need)
         return shared
 
     def _lower(
@@ -217,8 +220,8 @@ class SessionEngine:
             columns = (*shape.columns, QUERY) if tabled else shape.columns
             report = shape.report._replace(closing=False)
             sink = reports_of(report, clip, columns, queries=table)
-        feeds = SelectQueries(sink) if tabled and shape.output is not None else None
-        operators = Operators(clock, table, select, clip, sink, feeds, shown, ranking)
+        output = _fed(shape, clip, sink, table)
+        operators = Operators(clock, table, select, clip, sink, output, shown, ranking)
         return _LoweredPlan(operators, low, kept)
 
     def _lowering(self, shape: Shape, since: Mapping[str, int]) -> SharedLowering:
@@ -288,11 +291,6 @@ class SessionEngine:
 
     # -- streams of streams
 
-    def readers_of(self, output: str) -> list[str]:
-        """Return the names of the queries that read the output of another one."""
-        reading = (plan for plan in self.plans if output in plan.shape.streams)
-        return [reader.query.name for plan in reading for reader in plan.readers]
-
     def check_output(self, query: str, name: str, streams: Iterable[str]) -> None:
         """Raise an error if a query cannot feed a stream."""
         known = self.outputs.get(name)
@@ -315,19 +313,16 @@ class SessionEngine:
             self.clock.remove(name)
             for stamp, access in pushed.accesses.items():
                 self.pipeline.replace(access, output.access(stamp))
+                self._forget_operators([access])
             self._lowerings.clear()
-        if self.history:
-            self.pipeline.add(output.access())
-
-    def starve(self, name: str) -> None:
-        """Remove an output that no query reads."""
-        output = self.outputs.pop(name)
-        if self.history:
-            self._forget_operators(self.pipeline.remove(output.access()))
+        self.pipeline.add(output.access(), cut=True)  # reports need the rows that hold
 
     def remove(self, shared: SharedPlan) -> None:
         """Remove a plan that no query reads any more, with the state that no other plan reads."""
         del self.plans[shared]
+        if shared.shape.output is not None:
+            output = self.outputs.pop(shared.shape.output)
+            self._forget_operators(self.pipeline.remove(output.access()))
         family = self._families[shared.shape]
         family.remove(shared)
         if not family:
@@ -359,7 +354,8 @@ class SessionEngine:
         stream = self.streams.get(name)
         if stream is None:
             assert name not in self.outputs, "the output of a query is not pushed"
-            stream = SessionStream(name, len(self.streams), self.input, self.history)
+            stream = SessionStream(name, self._numbers, self.input, self.history)
+            self._numbers += 1
             self.streams[name] = stream
             self.clock.add(name)
         return stream
@@ -382,9 +378,13 @@ class SessionEngine:
     def mark(self, name: str) -> int:
         """Return the instant before which all items of a stream were processed."""
         if name in self.outputs:
-            reports = self.outputs[name].plan.operators.sink
-            return max(self.pipeline.watermark_of(reports), 0)
+            return max(self.pipeline.watermark_of(self.outputs[name].access()), 0)
         return self.streams[name].mark
+
+    @property
+    def watermarks(self) -> dict[str, int]:
+        """The mark of each stream, also of those that queries feed."""
+        return {name: self.mark(name) for name in (*self.streams, *self.outputs)}
 
     def is_touched(self, name: str) -> bool:
         """Return whether a stream has had an item, or its time was advanced."""
@@ -486,9 +486,8 @@ class SessionEngine:
             if cut:
                 plan.since_cut = plan.rows_cut = 0
             plan.emit(self.pipeline.output(plan.operators.sink))
-        if self.history:
-            for name, output in self.outputs.items():
-                output.keep(self.pipeline.output(output.access()), self.mark(name))
+        for name, output in self.outputs.items():
+            output.keep(self.pipeline.output(output.access()), self.mark(name))
 
     def _is_delayed(self, plan: SharedPlan) -> bool:
         """Return whether rows of a plan that hold delay others, and a cut is cheap."""
@@ -541,6 +540,19 @@ class _Constants:
     kept: list[int]
 
 
+def _fed(
+    shape: Shape, clip: Clip, sink: Reports | TemporalCoalesce, table: QueryTable | None
+) -> Operator | None:
+    """Return the operator of the reports that a plan feeds to a stream, if it does."""
+    if shape.fed is None:
+        return None
+    reports: Operator = sink
+    if shape.report is None:
+        columns = shape.columns if table is None else (*shape.columns, QUERY)
+        reports = reports_of(shape.fed, clip, columns, queries=table)
+    return reports if table is None else SelectQueries(reports)
+
+
 class _LoweredPlan(NamedTuple):
     """The operators of a plan, and how they were lowered."""
 
@@ -563,10 +575,11 @@ def streams_below(root: Operator) -> list[StreamAccess | OutputStream]:
     return [*found]
 
 
-def _needs(plan: Plan, sink: Operator) -> dict[str, Wanted]:
-    """Return what a plan needs of each stream that it reads."""
+def _needs(plan: Plan, sink: Operator, streams: Collection[str]) -> dict[str, Wanted]:
+    """Return what a plan needs of each stream that it reads and no query feeds."""
     places = positions_read(plan)
     return {
         name: Wanted(predicates, places.get(name, EVERYTHING.places))
         for name, predicates in wanted_predicates(sink).items()
+        if name in streams
     }

@@ -49,6 +49,8 @@ class Shape(NamedTuple):
     report: Reporting | None
     output: str | None
     """The stream that the query feeds: two queries never feed the same one."""
+    fed: Reporting | None
+    """The reports that it feeds to that stream."""
     optimize: bool
 
 
@@ -61,7 +63,7 @@ class Operators(NamedTuple):
     clip: Clip
     sink: Reports | TemporalCoalesce
     output: Operator | None
-    """The operator of the triples that the plan feeds to a stream, if that is not the sink."""
+    """The operator of the reports that the plan feeds to a stream, if there is one."""
     columns: tuple[str, ...]
     """The columns of the sink that are shown, and those that sort its rows."""
     ranking: Ranking | None

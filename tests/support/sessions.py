@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -58,11 +58,19 @@ def compiles(text: str) -> bool:
     return True
 
 
-def run(texts: Sequence[str], data: Data, seed: int, **options: Any) -> tuple[list[Returned], Data]:
+def run(
+    texts: Sequence[str],
+    data: Data,
+    seed: int,
+    names: Mapping[str, str] | None = None,
+    **options: Any,
+) -> tuple[list[Returned], Data]:
     """Register queries, push items, remove queries: in random order, at random instants.
 
-    Return the queries, and the data without the items from before a query has read their stream.
+    `names` are those of some texts, which are not removed. Return the queries, and the data without
+    the items from before a query has read their stream.
     """
+    names = names or {}
     random = Random(seed)
     delay = random.choice([0, 0, 2, 7])
     data = disordered(data, delay, seed)
@@ -74,15 +82,16 @@ def run(texts: Sequence[str], data: Data, seed: int, **options: Any) -> tuple[li
     pushed: dict[str, list[Item]] = {name: [] for name in left}
     if random.random() < 0.6:
         for text in waiting:
-            registered.append(_register(session, text, random))
+            registered.append(_register(session, text, random, names.get(text)))
         waiting = []
     while waiting or any(left.values()):
         match random.randrange(10):
             case 0 | 1 if waiting:
-                registered.append(_register(session, waiting.pop(), random))
+                text = waiting.pop()
+                registered.append(_register(session, text, random, names.get(text)))
             case 2 if registered and random.random() < 0.3:
                 each = random.choice(registered)
-                if not each.query.closed:
+                if not each.query.closed and each.text not in names:
                     each.query.close()
             case 3 if registered:
                 _read(random.choice(registered))
@@ -100,7 +109,7 @@ def run(texts: Sequence[str], data: Data, seed: int, **options: Any) -> tuple[li
     return registered, data._replace(streams=pushed)
 
 
-def _register(session: Any, text: str, random: Random) -> Returned:
+def _register(session: Any, text: str, random: Random, name: str | None = None) -> Returned:
     options: dict[str, Any] = {}
     if random.random() < 0.4:
         options["report"] = random.choice(["rstream", "istream", "dstream"])
@@ -108,7 +117,8 @@ def _register(session: Any, text: str, random: Random) -> Returned:
             options["every"] = random.randint(1, 7)
     rows: list[Any] = []
     on_row: Callable[[Any], object] | None = rows.append if random.random() < 0.3 else None
-    return Returned(session.register(text, on_row=on_row, **options), text, options, rows)
+    query = session.register(text, name, on_row=on_row, **options)
+    return Returned(query, text, options, rows)
 
 
 def _read(each: Returned) -> None:
@@ -205,19 +215,24 @@ def run_instances(text: str, data: Data, seed: int) -> tuple[list[Returned], Dat
 def difference(each: Returned, data: Data) -> str:
     """Describe where a query of a session differs from the query alone; return "" if they agree."""
     query, registered = streamsparql.compile(each.text), each.query
-    own = data.of(query, every_graph=False)._replace(graphs=data.graphs)
-    since = registered.since
-    streams = {
-        name: [item for item in items if item[1] >= since.get(name, 0)]
-        for name, items in own.streams.items()
-    }
-    own = own._replace(streams=streams)
+    own = read_by(each, data)
     if each.options:
         found = _different_reports(each, query, own)
     else:
         found = _different_rows(each, query, own)
-    where = f"start {registered.start}, end {registered.end}, since {since}, {each.options}"
-    return found and f"{found}\n{where}\n{own}\n{each.text}"
+    ends = f"start {registered.start}, end {registered.end}, since {registered.since}"
+    return found and f"{found}\n{ends}, {each.options}\n{own}\n{each.text}"
+
+
+def read_by(each: Returned, data: Data) -> Data:
+    """Return the data that count for a query."""
+    query, since = streamsparql.compile(each.text), each.query.since
+    own = data.of(query, every_graph=False)._replace(graphs=data.graphs)
+    streams = {
+        name: [item for item in items if item[1] >= since.get(name, 0)]
+        for name, items in own.streams.items()
+    }
+    return own._replace(streams=streams)
 
 
 Cell = Any
