@@ -182,9 +182,10 @@ class Session(Displayed):
         output = registered.output
         readers = [q.name for q in self._queries.values() if output in q.query.streams]
         if output is not None and readers:
-            names = " and ".join(readers)
+            read, those = ("reads", "that") if len(readers) == 1 else ("read", "these")
             raise EngineError(
-                f"{registered.name} feeds <{output}>, which {names} reads: unregister {names} first"
+                f"{registered.name} feeds <{output}>, which {' and '.join(readers)} {read}:"
+                f" unregister {those} first"
             )
         self._process()
         with self._guard:

@@ -387,8 +387,13 @@ class SessionEngine:
         return {name: self.mark(name) for name in (*self.streams, *self.outputs)}
 
     def is_touched(self, name: str) -> bool:
-        """Return whether a stream has had an item, or its time was advanced."""
-        return self.mark(name) > 0 if name in self.outputs else self.streams[name].touched
+        """Return whether a stream has had an item, or its time was advanced.
+
+        The time of an output advances with that of all streams that its query reads.
+        """
+        if name in self.outputs:
+            return all(map(self.is_touched, self.outputs[name].plan.shape.streams))
+        return self.streams[name].touched
 
     def mark_of(self, streams: Iterable[str]) -> int:
         """Return the instant before which all items of some streams were processed."""
