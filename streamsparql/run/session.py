@@ -20,7 +20,7 @@ import pyarrow as pa
 from streamsparql.algebra.sharing import bind
 from streamsparql.algebra.terms import Term
 from streamsparql.compiled import CompiledQuery, Recipe
-from streamsparql.display import Displayed, describe
+from streamsparql.display import Displayed, describe, draw_session
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
@@ -38,7 +38,7 @@ from streamsparql.run.run_options import (
     pop_options,
     with_options,
 )
-from streamsparql.run.session_engine import SessionEngine
+from streamsparql.run.session_engine import PlanSummary, SessionEngine
 from streamsparql.run.session_streams import SessionStream
 from streamsparql.run.session_table import session_table
 from streamsparql.run.shared_plan import Shape, SharedPlan, numbers_from
@@ -596,6 +596,39 @@ class Session(Displayed):
             len(engine.plans),
             tuple(operators),
         )
+
+    def explain(
+        self,
+        format: str = "text",  # noqa: A002 -- the public name
+        color: bool = False,
+        width: int = 100,
+    ) -> str:
+        """Return the plans of all queries as one picture, with the queries that read each of them.
+
+        The formats are those of `Query.explain`: text, json, dot, mermaid, svg and html.
+
+        >>> import streamsparql
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?{0} FROM STREAM <s> WINDOW RANGE 9 MS FIXED {{ ?x <p> ?{0} }}"
+        >>> queries = [session.register(text.format(name)) for name in "ab"]
+        >>> print(session.explain())
+        Session  2 queries, 1 plan
+        Queries  q1, q2
+        TemporalCoalesce
+        Clip
+        ├─ Projection  ?v1
+        │  TriplePatternMatching  ?v2 <p> ?v1
+        │  TimeWindow  range 9 ms
+        │  StreamAccess  <s>
+        └─ Clock
+           StreamAccess  <s>
+        """
+        return draw_session(self, format, color, width)
+
+    def plans(self) -> list[PlanSummary]:
+        """Return the plans that compute the queries, with the queries that read each of them."""
+        with self._guard:
+            return self._engine.summaries()
 
     @property
     def terms(self) -> TermDictionary:

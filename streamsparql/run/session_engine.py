@@ -317,6 +317,16 @@ class SessionEngine:
             self._lowerings.clear()
         self.pipeline.add(output.access(), cut=True)  # reports need the rows that hold
 
+    def summaries(self) -> list[PlanSummary]:
+        """Return the plans, for readers."""
+        plans = []
+        for plan in self.plans:
+            names = tuple(reader.query.name for reader in plan.readers)
+            output = plan.shape.output
+            fed = None if output is None else self.outputs[output].access()
+            plans.append(PlanSummary(names, output, plan.operators.sink, fed))
+        return plans
+
     def remove(self, shared: SharedPlan) -> None:
         """Remove a plan that no query reads any more, with the state that no other plan reads."""
         del self.plans[shared]
@@ -556,6 +566,16 @@ def _fed(
         columns = shape.columns if table is None else (*shape.columns, QUERY)
         reports = reports_of(shape.fed, clip, columns, queries=table)
     return reports if table is None else SelectQueries(reports)
+
+
+class PlanSummary(NamedTuple):
+    """A plan for readers: the names of its queries, the stream that it feeds, and its roots."""
+
+    names: tuple[str, ...]
+    output: str | None
+    root: Operator
+    fed: Operator | None
+    """The operator of the stream that it feeds."""
 
 
 class _LoweredPlan(NamedTuple):

@@ -295,12 +295,14 @@ def _different_reports(each: Returned, query: streamsparql.Query, data: Data) ->
 def _without_repetitions(reports: Reports, each: Returned) -> Reports:
     """Return reports without those at the end that show no change.
 
-    Their number depends on where rows that hold were cut, so on the batching.
+    Their number depends on where rows that hold were cut, so on the batching, and on how far time
+    advanced without items.
     """
     rstream = each.options.get("report") in (None, "rstream")
-    while len(reports) > 1 and (
-        reports[-1][1] == reports[-2][1] if rstream else not reports[-1][1]
-    ):
+    while reports:
+        before = reports[-2][1] if rstream and len(reports) > 1 else None
+        if reports[-1][1] != before and (before is not None or reports[-1][1]):
+            break
         reports = reports[:-1]
     return reports
 
