@@ -16,6 +16,8 @@ class OutputStream(Stream):
     """The reports of a query as a stream, whose items are stamped with their report (R27).
 
     The watermark is the instant of the next report, so a report without triples moves time, too.
+    If the streams of the query have advanced without an item, so has this one; should they end so,
+    their horizon begins at 0, and the reports from before the watermark are not items.
 
     >>> import numpy as np
     >>> from streamsparql.physical.operators.access import Always
@@ -28,6 +30,7 @@ class OutputStream(Stream):
     """
 
     implements = (access.AccessStream,)
+    scalars = ("first", "last", "_mark")
 
     def __init__(
         self, reports: Operator, name: str, terms: TermDictionary, stamp: str | None = None
@@ -35,10 +38,15 @@ class OutputStream(Stream):
         super().__init__((*TRIPLE, stamp) if stamp else TRIPLE, reports)
         self.stream, self.stamp = name, stamp
         self._terms = terms
+        self._mark = 0
+        """The watermark of the last step."""
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
+        if len(batch) and batch.start[0] < self._mark:
+            batch = batch.where(batch.start >= self._mark)
+        self._mark = watermark
         if len(batch):
             self.first = min(self.first, int(batch.start[0]))
             self.last = max(self.last, int(batch.start[-1]))

@@ -173,6 +173,8 @@ class Reports(Operator):
         ended = self.clock == INFINITY
         until = self.label(self.last) + (self.every or 1) if ended else self.label(self.clock)
         until = min(until, self.label(self._end))
+        if self.begin is None and not len(batch):  # nothing is reported before the horizon
+            return batch, INFINITY if ended else until
         if self.kind != "rstream":
             rows = self._differences(batch, until)
         elif self.every is None:

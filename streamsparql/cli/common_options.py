@@ -47,12 +47,12 @@ def add_compile_options(
 ) -> None:
     """Add the options of a command that compiles a query, as a group below `title`.
 
-    `query` is the help text of the QUERY argument; without it, the caller adds QUERY and --help.
+    `query` is the help text of the QUERY arguments; without it, the caller adds QUERY and --help.
     """
     group = parser.add_argument_group(title)
     add = group.add_argument
     if query:
-        add("query", metavar="QUERY", help=query)
+        add("query", metavar="QUERY", nargs="+", help=query)
         add("-h", "--help", action="help", help="show this help and exit")
     names = ", ".join(DIALECT_CHOICES[1:])
     add("--dialect", choices=DIALECT_CHOICES, metavar="NAME", default="auto", help=names)

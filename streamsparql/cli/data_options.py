@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from streamsparql.cli.common_options import (
     UsageError,
@@ -78,7 +78,7 @@ def check_data(options: argparse.Namespace) -> None:
                 raise UsageError(f"--{name} requires --engine spark")
     if None not in (options.start, options.end) and options.start >= options.end:
         raise UsageError("--until must be after --from")
-    files = [options.query, *options.graph, *options.stream, *options.named, *options.map]
+    files = [*options.query, *options.graph, *options.stream, *options.named, *options.map]
     if sum(file == "-" or file.endswith("=-") for file in files) > 1:
         raise UsageError("standard input can only be read once; pass - for one file only")
     if sys.stdin is None and any(file == "-" or file.endswith("=-") for file in files):
@@ -101,7 +101,7 @@ def raise_open_file_limit() -> None:
 _MAX_FILES = 10_240  # the maximum on macOS
 
 
-def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
+def run_arguments(query: Reading, options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `Query.run` for options that `check_data` has checked."""
     from streamsparql.run.input import existing_file
 
@@ -128,6 +128,18 @@ def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
         "max_delay": options.max_delay,
         "files": files,
     }
+
+
+class Reading(Protocol):
+    """What reads streams and graphs: a query, or several."""
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that it reads."""
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The static graphs that it names."""
 
 
 class EmbeddedRun(NamedTuple):
@@ -159,7 +171,7 @@ def _unwrap_single(files: Sequence[Any]) -> Any:
 
 
 def with_mappings(
-    query: Query,
+    query: Reading,
     options: argparse.Namespace,
     streams: Mapping[str, Any],
     read_mapping: Callable[[str], str],
@@ -229,16 +241,16 @@ _TAB_NAMES = {"tab": "\t", r"\t": "\t"}
 
 
 def check_targets(
-    query: Query, options: argparse.Namespace, arguments: dict[str, Any], *files: str | None
+    query: Reading, options: argparse.Namespace, arguments: dict[str, Any], *files: str | None
 ) -> None:
     """Raise an error if the run reads one of the files that it writes."""
     from streamsparql.run.input import RunInput, graph_sources
     from streamsparql.sinks import check_target
 
-    graphs = graph_sources(query, RunInput(**arguments))
+    graphs = graph_sources(query.graphs, RunInput(**arguments))
     maps = [(split_name(text, query.streams) or ("", text))[1] for text in options.map]
     for file in files:
-        check_target(file, [options.query, *maps, *arguments["streams"].values(), *graphs])
+        check_target(file, [*options.query, *maps, *arguments["streams"].values(), *graphs])
 
 
 @contextmanager

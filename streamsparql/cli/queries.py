@@ -61,13 +61,13 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="show how a query is read, its plan, and its costs",
-        usage="%(prog)s QUERY [OPTION ...]",
+        usage="%(prog)s QUERY ... [OPTION ...]",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
         add_help=False,
     )
     title = "show how a query is read, its plan, and with --analyze its run over data"
-    add_compile_options(parser, "a file, or - for standard input", title)
+    add_compile_options(parser, "files, or - for standard input", title)
     group = parser.add_argument_group("output")
     add = group.add_argument
     stages, formats = (", ".join(names[1:]) for names in (EXPLAIN_STAGES, EXPLAIN_FORMATS))
@@ -100,21 +100,26 @@ def add_check(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
-    """Explain a query; `defaults` are the default values of the data options."""
+    """Explain a query, or several; `defaults` are the default values of the data options."""
     over_data = options.analyze or (options.stage == "spark" and options.stream)
     _check_options(options, {} if over_data else defaults)
     check_output(options.output)
-    query = compile_file(options.query, options)
     if options.format is None:
         extension = os.path.splitext(options.output or "")[1].lower()
         options.format = _EXTENSIONS.get(extension)
         if options.format is None:
             raise UsageError(f"-o {options.output}: unknown extension; add --format")
+    if options.output and any(_is_same_file(options.output, file) for file in options.query):
+        raise UsageError(f"-o {options.output}: would overwrite the query")
+    if len(options.query) > 1:
+        from streamsparql.cli.several import explain_several
+
+        _show(explain_several(options), options)
+        return 0
+    query = compile_file(options.query[0], options)
     if not over_data:
         from streamsparql.look.explain import explain
 
-        if options.output and _is_same_file(options.output, options.query):
-            raise UsageError(f"-o {options.output}: would overwrite the query")
         _show(partial(explain, query, options.stage, options.format), options)
         return 0
     options.name = "streamsparql"

@@ -37,6 +37,7 @@ TIMESTAMP_STYLES = ("ms", "iso", "local")
 _EXAMPLES = """\
 examples:
   streamsparql run query.rq --stream wind.nq --graph turbines.ttl
+  streamsparql run queries/*.rq --stream wind.nq -o results/
   tail -f wind.nq | streamsparql run query.rq --stream - --emit eager"""
 
 
@@ -44,14 +45,14 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the command `run`."""
     parser = commands.add_parser(
         "run",
-        help="run a query over files or standard input",
-        usage="%(prog)s QUERY [--stream [IRI=]FILE ...] [OPTION ...]",
+        help="run queries over files or standard input",
+        usage="%(prog)s QUERY ... [--stream [IRI=]FILE ...] [OPTION ...]",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
         add_help=False,
     )
-    title = "run a query over files, folders or standard input"
-    add_compile_options(parser, "a file, or - for standard input", title)
+    title = "run a query, or several that share their streams, over files or standard input"
+    add_compile_options(parser, "files, or - for standard input", title)
     add_data_options(parser)
     group = parser.add_argument_group("results")
     add = group.add_argument
@@ -77,7 +78,11 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     check_data(options)
-    query = compile_file(options.query, options)
+    if len(options.query) > 1:
+        from streamsparql.cli.several import run_several
+
+        return run_several(options)
+    query = compile_file(options.query[0], options)
     options.name = "streamsparql"
     _check_options(options, query)
     arguments = run_arguments(query, options)
@@ -92,10 +97,7 @@ def _run(options: argparse.Namespace) -> int:
 def _check_options(options: argparse.Namespace, query: Query) -> None:
     if _target(options)[1] == "nq" and query.form not in ("construct", "describe"):
         raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
-    if options.escape_formulas and _target(options)[1] != "csv":
-        raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
-    if options.output == "parquet" and options.file is None:
-        raise UsageError("--output parquet requires -o FILE")
+    check_format(options, _target(options)[1])
     if options.file is not None and options.output is None and not _implies_format(options.file):
         raise UsageError(f"-o {options.file}: unknown extension; add --output")
     if options.emit == "eager":
@@ -103,6 +105,14 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
             raise UsageError("--emit eager applies to rows, not to reports, which are final")
         if options.engine == "spark":
             raise UsageError("--emit eager requires --engine embedded")
+
+
+def check_format(options: argparse.Namespace, kind: str) -> None:
+    """Raise an error if the options of the output contradict its format."""
+    if options.escape_formulas and kind != "csv":
+        raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
+    if options.output == "parquet" and options.file is None:
+        raise UsageError("--output parquet requires -o FILE")
     check_output(options.file)
 
 

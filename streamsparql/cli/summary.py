@@ -17,6 +17,7 @@ from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
     from streamsparql.run.replay import Replay
+    from streamsparql.run.session_replay import SessionReplay
     from streamsparql.sources import Reject
 
 _REJECTS_SHOWN = 3
@@ -33,7 +34,7 @@ class Progress:
         self._began = self._last = monotonic()
         self._visible = False
 
-    def show(self, replay: Replay) -> None:
+    def show(self, replay: Replay | SessionReplay) -> None:
         """Update the line, a few times per second."""
         now = monotonic()
         if not self._enabled or now - self._began < _PROGRESS_DELAY:
@@ -97,7 +98,7 @@ class Summary:
             if error is None:
                 raise EngineError(f"cannot write {self._name}: {failure.strerror}") from None
 
-    def record(self, replay: Replay) -> None:
+    def record(self, replay: Replay | SessionReplay) -> None:
         """Record the items that were rejected since the last call."""
         self._record(replay.drain())
 
@@ -115,7 +116,7 @@ class Summary:
         except OSError as error:
             raise EngineError(f"cannot write {self._name}: {error.strerror}") from None
 
-    def show(self, replay: Replay, interrupted: int | None = None) -> None:
+    def show(self, replay: Replay | SessionReplay, interrupted: int | None = None) -> None:
         """Print the accounting of a run; `interrupted` is the watermark if it ended early."""
         if self._quiet:
             return

@@ -265,6 +265,8 @@ class Registered(Displayed):
         return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
     def _table(self, rows: Batch, key: int) -> pa.Table:
+        if self.reports:
+            rows = self.decoder.in_order(rows)
         table = self.decoder.table([rows], self.reports)
         if self.instances is None:
             return table

@@ -357,7 +357,7 @@ class Result(Displayed):
 
         wanted = requested_reports(self._query, report, every)
         run_input = self.computation.input
-        graphs = graph_sources(self._query, run_input)
+        graphs = graph_sources(self._query.graphs, run_input)
         check_target(target, [*run_input.streams.values(), *graphs])
         tables, layout = self._tables(wanted, timestamps)
         layout = replace(layout, escape_formulas=escape_formulas)

@@ -32,6 +32,7 @@ from streamsparql.run.live import BUFFER_SIZE, MAX_REJECTS, OperatorStats
 from streamsparql.run.plan_reader import PlanReader
 from streamsparql.run.registered import Registered
 from streamsparql.run.registration import Registration
+from streamsparql.run.replay import Stopped
 from streamsparql.run.run_options import (
     InputOptions,
     SessionOptions,
@@ -125,8 +126,17 @@ class Session(Displayed):
         """The number of items that were pushed one by one and not read yet."""
         self._late: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._rejected: deque[Reject] = deque(maxlen=MAX_REJECTS)
+        self._drained: list[Reject] | None = None
+        """All items that were rejected since `drain` was called, if it ever was."""
         self._graph_rejects = len(self._engine.graph_rejects)
         self._closed = False
+
+    @classmethod
+    def without_data(cls) -> Session:
+        """Return a session whose plans are only explained: it reads no static graph."""
+        session = cls()
+        session._engine.known = False
+        return session
 
     # -- queries
 
@@ -554,6 +564,21 @@ class Session(Displayed):
         self._drain()
         return list(self._rejected)
 
+    def drain(self) -> list[Reject]:
+        """Return all items that were rejected since the last call.
+
+        From the first call on, they are kept until the next one.
+        """
+        self._drain()
+        drained, self._drained = self._drained, []
+        return [*self._rejected, *self._late] if drained is None else drained
+
+    @property
+    def rows_before(self) -> int:
+        """The instant before which all rows that start were emitted, of all queries."""
+        with self._guard:
+            return self._engine.rows_before
+
     @property
     def watermarks(self) -> dict[str, int]:
         """The watermark of each stream: the instant before which all items were processed."""
@@ -692,7 +717,7 @@ class Session(Displayed):
         with self._guard:
             try:
                 chunk = next(chunks, None)
-            except (SourceError, OSError) as error:
+            except (SourceError, OSError, Stopped) as error:
                 if isinstance(error, Rejected):
                     raise
                 failures.append(error)
@@ -781,6 +806,8 @@ class Session(Displayed):
             rejects += stream.sorter.drain()
         for reject in rejects:
             (self._late if reject.late else self._rejected).append(reject)
+        if self._drained is not None:
+            self._drained += rejects
 
     def _advance(self, t: int, streams: Collection[SessionStream]) -> None:
         self._read_buffers()

@@ -63,6 +63,8 @@ class SessionEngine:
         self.input, self.history = run_input, history
         self.terms = TermDictionary()
         self.guard = Guard()
+        self.known = True
+        """Whether the static graphs are known; else plans are only explained."""
         self.graph_rejects: list[Reject] = []
         """Triples of static graphs that were rejected."""
         self.pipeline = Pipeline(None, self.terms)
@@ -107,6 +109,8 @@ class SessionEngine:
     def read_named_graphs(self, names: Iterable[str]) -> tuple[str, ...]:
         """Read the graphs that a query names and the session does not have; return their names."""
         missing = tuple(name for name in names if name not in self.input.graphs)
+        if not self.known:
+            return missing
         for name in missing:
             if name not in self._named:
                 source = graph_named_by_query(name, self.input)
@@ -116,6 +120,8 @@ class SessionEngine:
 
     def _catalog(self, names: Collection[str]) -> Catalog:
         """Return the graphs of the session, and those that a query names."""
+        if not self.known:
+            return Catalog(known=False)
         shown = [*self.input.graphs, *names]
         return Catalog(self._default, {IRI(name): self._named[name] for name in shown})
 
@@ -395,6 +401,12 @@ class SessionEngine:
     def watermarks(self) -> dict[str, int]:
         """The mark of each stream, also of those that queries feed."""
         return {name: self.mark(name) for name in (*self.streams, *self.outputs)}
+
+    @property
+    def rows_before(self) -> int:
+        """The instant before which all rows that start were emitted."""
+        sinks = (plan.operators.sink for plan in self.plans)
+        return min(map(self.pipeline.watermark_of, sinks), default=INFINITY)
 
     def is_touched(self, name: str) -> bool:
         """Return whether a stream has had an item, or its time was advanced.
