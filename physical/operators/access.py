@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from streamsparql.physical.operator import Operator, StepResult
 class Stream(Operator):
     """The base of the operators that emit the items of a stream."""
 
-    scalars = ("first", "last")
+    scalars: ClassVar[tuple[str, ...]] = ("first", "last")
 
     def __init__(self, names: Sequence[str], *inputs: Operator) -> None:
         super().__init__(names, *inputs)

@@ -61,6 +61,7 @@ from streamsparql.physical.operators.group import Aggregation, Annotate, ColumnA
 from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.match import TriplePatternMatching
+from streamsparql.physical.operators.outputs import OutputStream, Since
 from streamsparql.physical.operators.path import TransitiveClosure
 from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
@@ -331,6 +332,16 @@ KINDS: dict[str, Kind] = {
     "clock": Kind(lambda terms, source: Clock(source), ["x"], cases(rows_over([tying]))),
     "select queries": Kind(
         lambda terms, source: SelectQueries(source), [(QUERY,)], cases(rows_over([tying])), exclude
+    ),
+    "output stream": Kind(
+        lambda terms, source: OutputStream(source, "out", terms, "..stamp"),
+        [TRIPLE],
+        cases(rows_over([tying, tying, tying])),
+    ),
+    "since": Kind(
+        lambda terms, source: Since(OutputStream(source, "out", terms), 3),
+        [TRIPLE],
+        cases(rows_over([tying, tying, tying])),
     ),
     "closure": unary(
         lambda terms, source: TransitiveClosure(source, "x", "y"), *[st.integers(1, 4)] * 2

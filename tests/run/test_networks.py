@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import partial
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +18,9 @@ from support.networks import composed, producers, reading, without_blank_nodes
 from support.sessions import compiles, difference, run
 
 from streamsparql import EngineError, Session
+from streamsparql.run.replay import Stopped
+from streamsparql.run.session_replay import SessionReplay
+from streamsparql.sources import read_stream
 
 seeds = st.integers(0, 2**32)
 
@@ -254,3 +260,30 @@ def test_instances_that_need_plans_of_their_own_cannot_feed_a_stream() -> None:
         session.register(f"REGISTER RSTREAM <out> AS {text}")
     assert [*session.queries] == ["in"]
     assert session.stats().plans == 1
+
+
+# -- A replay of several queries
+
+
+def test_a_replay_that_is_stopped_ends_the_rows_that_hold_at_the_watermark() -> None:
+    session = Session()
+    session.register(hot("h"))
+    for name in ("s", "h"):
+        session.register(SELECT.format(name), f"of {name}")
+
+    def items() -> Iterator[tuple[str, str, str, int]]:
+        yield (*WARM, 3)
+        yield (*COLD, 15)
+        raise Stopped
+
+    replay = SessionReplay(session, {"s": items()})
+    emitted: dict[str, list[tuple[int, int]]] = {}
+    with patch("streamsparql.run.session_engine.read_stream", partial(read_stream, chunk=1)):
+        for rows in replay.tables():
+            for query, table in rows.items():
+                spans = zip(*(table[name].to_pylist() for name in ("start", "end")), strict=True)
+                emitted.setdefault(query.name, []).extend(spans)
+    assert replay.watermark == 15
+    assert emitted == {"h": [(10, 15)], "of s": [(10, 15)], "of h": [(10, 20)]}
+    assert session.closed
+    assert replay.rows == 3
