@@ -24,7 +24,7 @@ from streamsparql.algebra.terms import BlankNode
 from streamsparql.algebra.window import Window
 
 
-class Canonical(NamedTuple):
+class CanonicalPlan(NamedTuple):
     """A plan with canonical names, and the canonical name of each variable and parameter."""
 
     plan: Plan
@@ -32,7 +32,7 @@ class Canonical(NamedTuple):
     parameters: Mapping[str, str]
 
 
-def canonical(plan: Plan) -> Canonical:
+def canonical(plan: Plan) -> CanonicalPlan:
     """Rename the variables and parameters of a plan in the order in which a walk meets them.
 
     >>> from streamsparql.algebra.rules.sketch import sketch, triples
@@ -51,7 +51,9 @@ def canonical(plan: Plan) -> Canonical:
     renamed: Node = plan.fold(names.renamed)
     assert isinstance(renamed, Plan)
     variables = {old.name: new.name for old, new in names.variables.items()}
-    return Canonical(renamed, variables, {old: new.name for old, new in names.parameters.items()})
+    return CanonicalPlan(
+        renamed, variables, {old: new.name for old, new in names.parameters.items()}
+    )
 
 
 def _depends_on_names(plan: Plan) -> bool:

@@ -1,9 +1,9 @@
 """The lowering of many plans into one pipeline: equal subplans are computed once.
 
 Plans that are lowered before the first step share every equal subplan. Once a pipeline runs, an
-operator with state has seen items that a new plan has not: sharing it would give the new plan parts
-of what was before. So a new plan shares with the plans that run only operators that handle each
-item by itself: streams, time windows, patterns, filters. With those that are added in the same
+operator with state has seen items that a new plan has not: sharing it would put parts of what was
+before into the new plan. So a new plan shares with the plans that run only operators that handle
+each item by itself: streams, time windows, patterns, filters. With those that are added in the same
 pause it shares all.
 """
 

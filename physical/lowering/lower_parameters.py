@@ -40,7 +40,7 @@ from streamsparql.physical.expressions.id_comparison import MIRRORED
 from streamsparql.physical.hidden import QUERY, parameter_column, place_variable, variable_of
 from streamsparql.physical.lowering.lower_exists import Outer, agree
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.band_join import BandJoin, Condition
+from streamsparql.physical.operators.band_join import BandCondition, BandJoin
 from streamsparql.physical.operators.columns import Constants, Rename
 from streamsparql.physical.operators.join import Join
 from streamsparql.physical.operators.queries import QueryTable
@@ -171,7 +171,7 @@ def filtered_by_queries(
         rows,
         queries,
         outer.carried,
-        Condition(condition, compiled, borders, complete),
+        BandCondition(condition, compiled, borders, complete),
         low.terms,
     )
 

@@ -23,7 +23,7 @@ from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import Memo
 
 
-class Condition(NamedTuple):
+class BandCondition(NamedTuple):
     """A condition on pairs of a row and a query."""
 
     expression: Expression
@@ -47,7 +47,7 @@ class BandJoin(Join):
         rows: Operator,
         queries: Operator,
         carried: Sequence[str],
-        condition: Condition,
+        condition: BandCondition,
         terms: StampValues | None = None,
     ) -> None:
         super().__init__(rows, queries, terms)

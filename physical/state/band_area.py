@@ -27,7 +27,7 @@ from streamsparql.physical.dictionary.term_dictionary import (
 from streamsparql.physical.kernels.intervals import pairs_in_blocks
 from streamsparql.physical.kernels.segment_tree import SegmentTree
 from streamsparql.physical.state.paired_areas import PairedAreas
-from streamsparql.physical.state.sweep_area import Pairs, Run, SweepArea
+from streamsparql.physical.state.sweep_area import AreaRun, Pairs, SweepArea
 
 _EXACT_INTEGERS = float(1 << 53)
 
@@ -149,7 +149,7 @@ class _Bands:
             yield places[i], self._others[j], False
 
 
-class _BandRun(Run):
+class _BandRun(AreaRun):
     """A run of bands."""
 
     def __init__(self, rows: Batch, borders: Borders) -> None:
@@ -191,8 +191,8 @@ class BandArea(SweepArea):
         return BandArea(self.names, self._borders, self._banded, self._last)
 
     @override
-    def _run(self, rows: Batch) -> Run:
-        return _BandRun(rows, self._borders) if self._banded else Run(rows)
+    def _run(self, rows: Batch) -> AreaRun:
+        return _BandRun(rows, self._borders) if self._banded else AreaRun(rows)
 
     @override
     def query(self, batch: Batch, sharing: bool = False) -> Iterator[Pairs]:

@@ -93,9 +93,9 @@ class SweepArea(RowStore):
         """Return an empty area of the same kind."""
         return SweepArea(self.names, self.shared, self._exact)
 
-    def _run(self, rows: Batch) -> Run:
+    def _run(self, rows: Batch) -> AreaRun:
         """Return a run of rows."""
-        return Run(rows)
+        return AreaRun(rows)
 
     @override
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class SweepArea(RowStore):
         for run in self.all_runs():
             yield from id_columns(run.rows)
 
-    def all_runs(self) -> Iterator[Run]:
+    def all_runs(self) -> Iterator[AreaRun]:
         """Return the runs of all partitions."""
         return (run for runs in self._runs.values() for run in runs)
 
@@ -142,7 +142,7 @@ class SweepArea(RowStore):
             rows = batch if places is None else batch.take(places)
             self._add(bound, self._run(rows.project(self.names)))
 
-    def _add(self, bound: int, run: Run) -> None:
+    def _add(self, bound: int, run: AreaRun) -> None:
         runs = self._runs.get(bound)
         if runs is None:
             runs = self._runs[bound] = SortedKeyList(key=_expiry)
@@ -229,7 +229,7 @@ class SweepArea(RowStore):
                 assert 2 * dead <= run.size, "half of a run is alive"
 
 
-def _expiry(run: Run) -> int:
+def _expiry(run: AreaRun) -> int:
     return run.expiry
 
 
@@ -243,7 +243,7 @@ def _verified(
     return (i, j) if same.all() else (i[same], j[same])
 
 
-class Run:
+class AreaRun:
     """Rows that were inserted at about the same time, and their indexes."""
 
     def __init__(self, rows: Batch) -> None:
@@ -255,7 +255,7 @@ class Run:
         """The first instant at which half of the rows (of many rows: of a sample) have ended."""
         self._indexes: dict[tuple[str, ...], _Index] = {}
 
-    def near(self, later: Run) -> bool:
+    def near(self, later: AreaRun) -> bool:
         """Return whether this run is short enough to be merged with a later one."""
         return self.size <= _FACTOR * later.size or self.size + later.size <= _SMALL
 

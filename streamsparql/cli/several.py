@@ -76,13 +76,13 @@ def registered(
     several: Several, session: Session, options: argparse.Namespace, **report: Any
 ) -> Iterator[list[Registered]]:
     """Register the queries; yield them, and close the session at the end."""
-    found = []
+    queries = []
     with session:
         for query, name, file in zip(several.queries, several.names, several.files, strict=True):
             options.name = file
-            found.append(session.register(query, name, parameters=(), **report))
+            queries.append(session.register(query, name, parameters=(), **report))
         options.name = "streamsparql"
-        yield found
+        yield queries
 
 
 # -- run -------------------------------------------------------------------------------------------

@@ -74,11 +74,11 @@ class Instances:
         return [self._ids(name, values) for name, values in columns.items()]
 
     def _check_names(self, names: Iterable[str]) -> None:
-        given = {str(name).removeprefix("$") for name in names}
+        known = {str(name).removeprefix("$") for name in names}
         for name in self.parameters:
-            if name not in given:
+            if name not in known:
                 raise EngineError(f"missing parameter ${name}; the query has {self._listed()}")
-        for name in given:
+        for name in known:
             if name not in self.parameters:
                 raise EngineError(f"unknown parameter ${name}; the query has {self._listed()}")
 

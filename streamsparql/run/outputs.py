@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streamsparql.run.shared_plan import SharedPlan
 
 
-class Output:
+class FedStream:
     """The output of a query: the operators that read it, and the items of the last milliseconds."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Output:
 
 
 def refuse_cycle(
-    query: str, output: str, streams: Iterable[str], outputs: Mapping[str, Output]
+    query: str, output: str, streams: Iterable[str], outputs: Mapping[str, FedStream]
 ) -> None:
     """Raise an error if a query would read its own output, directly or through other queries.
 

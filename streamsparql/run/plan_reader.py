@@ -170,23 +170,23 @@ class PlanReader:
         A report has the snapshots of the queries that have rows in it.
         """
         ordered = decoder.ranking is not None or decoder.form in ("construct", "describe")
-        found: dict[int, dict[int, Any]] = {}
+        snapshots: dict[int, dict[int, Any]] = {}
         for taken in self.take():
             if ordered:
                 rows = self.clipped(taken.emission.rows.part(taken.part.first, taken.part.after))
                 for instant in np.unique(rows.start).tolist():
                     shown = decoder.snapshot(rows.where(rows.start == instant))
-                    found.setdefault(instant, {})[taken.part.number] = shown
+                    snapshots.setdefault(instant, {})[taken.part.number] = shown
                 continue
             by_instant: dict[int, list[Row]] = {}
             for row in self._decoded(taken, decoder):
                 by_instant.setdefault(row.start, []).append(row)
             for instant, own in by_instant.items():
-                found.setdefault(instant, {})[taken.part.number] = decoder.snapshot_of(own)
+                snapshots.setdefault(instant, {})[taken.part.number] = decoder.snapshot_of(own)
         instants = self.take_instants()
         if self.plan.reports_own_changes:
-            return sorted(found.items())
-        return [(instant, found.get(instant, {})) for instant in instants]
+            return sorted(snapshots.items())
+        return [(instant, snapshots.get(instant, {})) for instant in instants]
 
     def batch(self) -> Batch:
         """Return the rows since the last call, with the numbers of queries if there are any."""

@@ -26,8 +26,8 @@ from streamsparql.physical.hidden import QUERY
 
 Owner = TypeVar("Owner")
 """A query, or a set of instances of it, whose rows are taken together."""
-Item = TypeVar("Item")
-Cut: TypeAlias = Callable[[Any, int, int], Any]
+_Item = TypeVar("_Item")
+_Cut: TypeAlias = Callable[[Any, int, int], Any]
 """A function that returns the part of decoded rows between two places."""
 
 
@@ -100,7 +100,7 @@ class Emission(Generic[Owner]):
         """Whether all parts were taken."""
         return self._parts is not None and not self._parts
 
-    def decoded(self, part: Part, decode: Callable[[Batch], Any], cut: Cut, kind: object) -> Any:
+    def decoded(self, part: Part, decode: Callable[[Batch], Any], cut: _Cut, kind: object) -> Any:
         """Return a part decoded, cut from all rows if it is not the first that is requested.
 
         `kind` tells apart the functions that decode.
@@ -114,7 +114,7 @@ class Emission(Generic[Owner]):
         return cut(whole, part.first, part.after)
 
 
-class Consecutive(Generic[Item]):
+class Consecutive(Generic[_Item]):
     """Things in order, with consecutive positions from 0 on; the first ones may be removed.
 
     >>> items = Consecutive[str]()
@@ -125,7 +125,7 @@ class Consecutive(Generic[Item]):
     """
 
     def __init__(self) -> None:
-        self._items: deque[Item] = deque()
+        self._items: deque[_Item] = deque()
         self._first = 0
 
     def __len__(self) -> int:
@@ -136,19 +136,19 @@ class Consecutive(Generic[Item]):
         """The position of the next thing."""
         return self._first + len(self._items)
 
-    def append(self, item: Item) -> None:
+    def append(self, item: _Item) -> None:
         """Add a thing at the end."""
         self._items.append(item)
 
-    def since(self, position: int) -> list[Item]:
+    def since(self, position: int) -> list[_Item]:
         """Return the things from a position on."""
         return [*islice(self._items, max(position - self._first, 0), None)]
 
-    def first(self) -> Item | None:
+    def first(self) -> _Item | None:
         """Return the first thing; None without one."""
         return self._items[0] if self._items else None
 
-    def popleft(self) -> Item:
+    def popleft(self) -> _Item:
         """Remove and return the first thing."""
         self._first += 1
         return self._items.popleft()
@@ -158,7 +158,7 @@ class Consecutive(Generic[Item]):
         while self._items and self._first < position:
             self.popleft()
 
-    def clear(self) -> list[Item]:
+    def clear(self) -> list[_Item]:
         """Remove and return all things."""
         items = [*self._items]
         self._first = self.end

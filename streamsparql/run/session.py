@@ -514,11 +514,11 @@ class Session(Displayed):
             reading = dict.fromkeys(
                 reader.query for plan in self._engine.plans for reader in plan.readers_with_rows()
             )
-            found = {query.name: query.take() for query in reading}
+            taken = {query.name: query.take() for query in reading}
             for plan in self._engine.plans:
                 plan.outbox.clear()
         self._call_on_row()
-        return found
+        return taken
 
     def to_arrow(self) -> pa.Table:
         """Return the rows of all queries since the last call as one Arrow table.

@@ -47,7 +47,7 @@ from streamsparql.physical.pipeline import Pipeline, wanted_predicates
 from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
-from streamsparql.run.outputs import Output, refuse_cycle
+from streamsparql.run.outputs import FedStream, refuse_cycle
 from streamsparql.run.plan_reader import PlanReader
 from streamsparql.run.reports import reports_of
 from streamsparql.run.session_streams import EVERYTHING, SessionStream
@@ -71,7 +71,7 @@ class SessionEngine:
         self.streams: dict[str, SessionStream] = {}
         self._numbers = 0
         """The number of streams so far."""
-        self.outputs: dict[str, Output] = {}
+        self.outputs: dict[str, FedStream] = {}
         """The streams that queries feed."""
         self.plans: dict[SharedPlan, None] = {}
         self.ended = WeakSet[PlanReader]()
@@ -313,7 +313,7 @@ class SessionEngine:
         """Let a plan feed the stream that its query is registered as."""
         name = plan.shape.output
         assert name is not None
-        output = self.outputs[name] = Output(name, query, plan, self.terms, self.history)
+        output = self.outputs[name] = FedStream(name, query, plan, self.terms, self.history)
         pushed = self.streams.pop(name, None)
         if pushed is not None:  # queries that were registered before read it
             self.clock.remove(name)
@@ -600,16 +600,16 @@ class _LoweredPlan(NamedTuple):
 
 def streams_below(root: Operator) -> list[StreamAccess | OutputStream]:
     """Return the operators of streams that a plan reads, without those of plans below them."""
-    found: dict[StreamAccess | OutputStream, None] = {}
+    accesses: dict[StreamAccess | OutputStream, None] = {}
     pending, seen = [root], set[Operator]()
     while pending:
         operator = pending.pop()
         if isinstance(operator, StreamAccess | OutputStream):
-            found[operator] = None
+            accesses[operator] = None
         elif operator not in seen:
             seen.add(operator)
             pending += operator.inputs
-    return [*found]
+    return [*accesses]
 
 
 def _needs(plan: Plan, sink: Operator, streams: Collection[str]) -> dict[str, Wanted]:

@@ -91,15 +91,15 @@ class SessionReplay:
 
     def _emitted(self, before: int) -> Rows:
         """Return the rows since the last call; if they are ordered, those that start before."""
-        found: Rows = {}
+        emitted: Rows = {}
         for query in self._queries:
             table = query.to_arrow()
             if self._ordered and not query.reports:
                 table = self._in_order(query, table, before)
             if len(table):
-                found[query] = table
+                emitted[query] = table
                 self.rows += len(table)
-        return found
+        return emitted
 
     def _in_order(self, query: Registered, table: pa.Table, before: int) -> pa.Table:
         held = self._held.pop(query, [])

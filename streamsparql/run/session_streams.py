@@ -1,8 +1,8 @@
 """The streams of a session: each is read, encoded and ordered once, for all queries that need it.
 
 A source skips items that no query needs (their predicate matches no pattern). So a query that is
-registered later may need items that were skipped, and that still wait for the watermark. `Needs`
-knows from which stamp on the items that a query needs are complete.
+registered later may need items that were skipped, and that still wait for the watermark.
+`StreamNeeds` knows from which stamp on the items that a query needs are complete.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from streamsparql.sources.disorder import Sorter
 EVERYTHING = Wanted(None)
 
 
-class Needs:
+class StreamNeeds:
     """What queries need of a stream, and from which stamps on it is complete.
 
-    >>> needs, p = Needs(), Wanted(frozenset({1}))
+    >>> needs, p = StreamNeeds(), Wanted(frozenset({1}))
     >>> needs.add("one", p)
     >>> needs.skip(7)
     >>> needs.complete_from(p), needs.complete_from(Wanted(frozenset({2})))
@@ -42,7 +42,7 @@ class Needs:
         """Add what a query needs."""
         since = max(self.complete_from(need), self.complete_from(self.all))
         self._of[query] = need
-        both = union(self.all, need)
+        both = joint(self.all, need)
         if both != self.all:
             self._complete.append((both, since))
             self.all = both
@@ -54,7 +54,7 @@ class Needs:
         del self._of[query]
         fewer = Wanted(frozenset(), frozenset())
         for need in self._of.values():
-            fewer = union(fewer, need)
+            fewer = joint(fewer, need)
         if fewer != self.all:
             since = self.complete_from(fewer)
             kept = [each for each in self._complete if covers(fewer, each[0])]
@@ -62,7 +62,7 @@ class Needs:
             self.all = fewer
 
     def skip(self, stamp: int) -> None:
-        """Note that items up to a stamp were skipped, wholly or in part, as no query needs them."""
+        """Note that items up to a stamp were skipped, wholly or in part: no query needs them."""
         self._skipped = max(self._skipped, stamp)
 
     def complete_from(self, need: Wanted) -> int:
@@ -84,10 +84,10 @@ def covers(one: Wanted, other: Wanted) -> bool:
     return predicates and one.places >= other.places
 
 
-def union(one: Wanted, other: Wanted) -> Wanted:
+def joint(one: Wanted, other: Wanted) -> Wanted:
     """Return the need that includes two others.
 
-    >>> union(Wanted(frozenset({1})), Wanted(frozenset({2}), frozenset("s"))).predicates
+    >>> joint(Wanted(frozenset({1})), Wanted(frozenset({2}), frozenset("s"))).predicates
     frozenset({1, 2})
     """
     predicates = None
@@ -112,7 +112,7 @@ class SessionStream:
         """The number of mapped tables that were read."""
         self.mark = 0
         """The instant before which all items were released."""
-        self.needs = Needs()
+        self.needs = StreamNeeds()
         self.accesses: dict[str | None, StreamAccess] = {}
         """The operators of its items, by the column of their stamps."""
         self._history = history

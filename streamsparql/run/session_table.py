@@ -34,14 +34,14 @@ def session_table(plans: Iterable[SharedPlan]) -> pa.Table:
     The columns are the name of the query, the key and the terms of an instance, the variables of
     all queries, and the times of rows or reports.
     """
-    found = [rows for plan in plans for rows in _alike(plan)]
-    queries = [rows.readers[int(rows.reader_of[0])].query for rows in found]
+    alike = [rows for plan in plans for rows in _alike(plan)]
+    queries = [rows.readers[int(rows.reader_of[0])].query for rows in alike]
     variables = dict.fromkeys(
         name for query in queries for name in (*query.decoder.names, *query.parameters)
     )
     name = time_columns([*variables], NAME)[0]
     key = time_columns([*variables], KEY)[0]
-    tables = [_table(rows, name, key) for rows in found]
+    tables = [_table(rows, name, key) for rows in alike]
     if not tables:
         return pa.table({name: pa.array([], pa.dictionary(pa.int32(), pa.string()))})
     return pa.concat_tables(tables, promote_options="default")
@@ -81,12 +81,12 @@ def _alike(plan: SharedPlan) -> Iterator[_Rows]:
             yield _Rows(rows.where(mask), readers, owner[mask], directory.names)
 
 
-def _table(found: _Rows, name: str, key: str) -> pa.Table:
-    rows, readers, reader_of, _ = found
+def _table(group: _Rows, name: str, key: str) -> pa.Table:
+    rows, readers, reader_of, _ = group
     query = readers[int(reader_of[0])].query
-    columns = {name: pa.DictionaryArray.from_arrays(pa.array(reader_of, pa.int32()), found.names)}
+    columns = {name: pa.DictionaryArray.from_arrays(pa.array(reader_of, pa.int32()), group.names)}
     if query.parameters:
-        keys, values = _instances(found, len(query.parameters))
+        keys, values = _instances(group, len(query.parameters))
         columns[key] = pa.array(keys)
         for parameter, ids in zip(query.parameters, values, strict=True):
             columns[parameter] = query.decoder.terms.dictionary(ids)
@@ -95,9 +95,9 @@ def _table(found: _Rows, name: str, key: str) -> pa.Table:
     return pa.table(columns)
 
 
-def _instances(found: _Rows, parameters: int) -> tuple[IntArray, list[IntArray]]:
+def _instances(group: _Rows, parameters: int) -> tuple[IntArray, list[IntArray]]:
     """Return the keys of the instances that rows belong to, and their terms."""
-    rows, readers, reader_of, _ = found
+    rows, readers, reader_of, _ = group
     numbers = rows.columns.get(QUERY)
     keys = np.zeros(len(rows), np.int64) if numbers is None else numbers - INTEGER_BASE
     values = [np.zeros(len(rows), np.int64) for _ in range(parameters)]

@@ -22,7 +22,7 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import compile_expression
 from streamsparql.physical.kernels import segment_tree
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.band_join import BandJoin, Condition
+from streamsparql.physical.operators.band_join import BandCondition, BandJoin
 from streamsparql.physical.state import sweep_area
 from streamsparql.physical.state.band_area import Border, Borders
 
@@ -110,7 +110,7 @@ def check(name: str, case: Case) -> None:
 
     def make(left: Operator, right: Operator) -> Operator:
         compiled = compile_expression(condition, TERMS, Run())
-        known = Condition(condition, compiled, borders, complete)
+        known = BandCondition(condition, compiled, borders, complete)
         return BandJoin(left, right, ["q"], known, TERMS)
 
     output = drive(make, [("x", "v"), ("q", "p", "r")], case)

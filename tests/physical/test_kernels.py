@@ -141,10 +141,10 @@ def test_a_value_lies_in_the_intervals_that_the_tree_finds(
     low, high = np.array(intervals_, np.float64).reshape(-1, 2).T
     with patch.object(segment_tree, "_SHORT", 10**6 if short else 0):
         pairs = [*SegmentTree(low, high).stab(np.array(values, np.float64))]
-    found = [
+    places = [
         (i, j) for one, other in pairs for i, j in zip(one.tolist(), other.tolist(), strict=True)
     ]
-    assert sorted(found) == [
+    assert sorted(places) == [
         (i, j) for i, v in enumerate(values) for j, (a, b) in enumerate(intervals_) if a <= v <= b
     ]
-    assert [i for i, _ in found] == sorted(i for i, _ in found), "by value"
+    assert [i for i, _ in places] == sorted(i for i, _ in places), "by value"

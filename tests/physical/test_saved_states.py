@@ -45,7 +45,7 @@ from streamsparql.physical.lowering.lower_exists import OuterRows
 from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators import group as physical_group
 from streamsparql.physical.operators.access import Always, Clock, StreamAccess
-from streamsparql.physical.operators.band_join import BandJoin, Condition
+from streamsparql.physical.operators.band_join import BandCondition, BandJoin
 from streamsparql.physical.operators.columns import (
     Constants,
     Rename,
@@ -212,7 +212,7 @@ def band_join(
     condition = And((above, below))
     borders = Borders("v", [Border("lo", True)], [Border("hi", False)], terms)
     compiled = compile_expression(condition, terms, Run())
-    known = Condition(condition, compiled, borders if indexed else None, complete=True)
+    known = BandCondition(condition, compiled, borders if indexed else None, complete=True)
     return BandJoin(rows, queries, ["q"], known, terms)
 
 

@@ -37,8 +37,8 @@ def check(texts: list[str], data: Data, seed: int) -> None:
     queries, pushed = run(texts, without_blank_nodes(data), seed, feeding)
     data = composed(queries, pushed)
     for each in queries:
-        found = difference(each, data)
-        assert not found, found
+        different = difference(each, data)
+        assert not different, different
 
 
 @pytest.mark.parametrize("family", FAMILIES)

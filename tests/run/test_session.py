@@ -1,4 +1,4 @@
-"""Sessions: each query has the rows of the query alone, whatever runs beside it.
+"""Sessions: each query has the rows of the query alone, whatever else runs.
 
 Random sets of queries, some of which differ in constants or in names only, are registered and
 removed at random instants, while items are pushed in any batching (support/sessions.py).
@@ -45,8 +45,8 @@ def check(texts: list[str], over: Data, seed: int) -> None:
     random.shuffle(several)
     queries, pushed = run(several, over, seed)
     for each in queries:
-        found = difference(each, pushed)
-        assert not found, found
+        different = difference(each, pushed)
+        assert not different, different
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -63,8 +63,8 @@ def check_instances(text: str, over: Data, seed: int) -> None:
     assume(":a" in text and compiles(text.replace(":a", "$who")))
     instances, pushed = run_instances(text, over, seed)
     for each in instances:
-        found = difference(each, pushed)
-        assert not found, found
+        different = difference(each, pushed)
+        assert not different, different
 
 
 @pytest.mark.parametrize("family", FAMILIES)

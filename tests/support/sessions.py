@@ -35,8 +35,8 @@ class Returned(NamedTuple):
 
 def variants(text: str, random: Random, count: int) -> list[str]:
     """Return texts that differ from a text in constants and in the names of variables."""
-    found = [text, *(_variant(text, random) for _ in range(count - 1))]
-    return [each for each in found if compiles(each)]
+    texts = [text, *(_variant(text, random) for _ in range(count - 1))]
+    return [each for each in texts if compiles(each)]
 
 
 def _variant(text: str, random: Random) -> str:
@@ -217,11 +217,11 @@ def difference(each: Returned, data: Data) -> str:
     query, registered = streamsparql.compile(each.text), each.query
     own = read_by(each, data)
     if each.options:
-        found = _different_reports(each, query, own)
+        different = _different_reports(each, query, own)
     else:
-        found = _different_rows(each, query, own)
+        different = _different_rows(each, query, own)
     ends = f"start {registered.start}, end {registered.end}, since {registered.since}"
-    return found and f"{found}\n{ends}, {each.options}\n{own}\n{each.text}"
+    return different and f"{different}\n{ends}, {each.options}\n{own}\n{each.text}"
 
 
 def read_by(each: Returned, data: Data) -> Data:
@@ -259,6 +259,9 @@ def _different_rows(each: Returned, query: streamsparql.Query, data: Data) -> st
     ]
     ours, start, end = Answers(rows), each.query.start, each.query.end
     begin = definition.start if start is None else start
+    items = [t for items in data.streams.values() for _, t in items]
+    if start is None and end is not None and data.streams and min(items, default=end) >= end:
+        return f"rows before the first item: {rows}" if rows else ""
     end = INFINITY if end is None else end
     if is_static(query.optimized):  # its rows are final at once, and may be read before its end
         rows = [row._replace(end=min(row.end, end)) for row in rows if row.start < end]
