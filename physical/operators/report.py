@@ -64,7 +64,8 @@ class Clip(Operator):
             return self.nothing(), -1
         if len(self._waiting):
             self._waiting.push(batch)
-            batch = self._waiting.release(INFINITY)
+            pieces = self._waiting.release(INFINITY)  # cuts are not changes, which reports count
+            batch = Canonical(self.names).consume(pieces, INFINITY, False).project(self.names)
         if len(batch) and (batch.start[0] < self.begin or self.end < INFINITY):
             start, end = np.maximum(batch.start, self.begin), np.minimum(batch.end, self.end)
             batch = batch.over(start, end).where(start < end)
