@@ -49,7 +49,8 @@ class SessionReplay:
         self._streams, self._ordered, self._until = streams, ordered, until
         self._held: dict[Registered, list[pa.Table]] = {}
         self._stopping = False
-        session.drain()
+        self._drained = session.drain()
+        """The triples of static graphs that were rejected, until `drain` is called."""
 
     @property
     def accounting(self) -> Accounting:
@@ -62,7 +63,8 @@ class SessionReplay:
 
     def drain(self) -> list[Reject]:
         """Return the rejects since the last call."""
-        return self.session.drain()
+        before, self._drained = self._drained, []
+        return before + self.session.drain()
 
     def tables(self) -> Iterator[Rows]:
         """Emit the rows of the queries that have some; one dict after each step."""

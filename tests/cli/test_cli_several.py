@@ -58,6 +58,17 @@ def test_a_folder_has_a_file_for_each_query(queries, capsys):
     assert [json.loads(line)["n"]["value"] for line in lines] == [*"1210"]
 
 
+def test_rejects_of_streams_and_graphs_are_listed(queries, capsys):
+    Path("graph.nt").write_text("<http://e/a> <http://e/p> what .\n")
+    Path("wind.nq").write_text(quad("a", 90, 3) + "what\n" + quad("b", 70, 1))
+    options = ["--stream", "wind.nq", "--graph", "graph.nt", "--rejects", "rejects.jsonl"]
+    assert main(["run", *queries, *options]) == 0
+    rejects = [json.loads(line) for line in Path("rejects.jsonl").read_text().splitlines()]
+    assert sorted(reject["source"] for reject in rejects) == ["graph.nt", "wind.nq", "wind.nq"]
+    counts = "3 items: 1 accepted, 1 late, 1 rejected, 1 triple of graphs rejected; "
+    assert capsys.readouterr().err.startswith(counts)
+
+
 def test_several_queries_are_explained_as_one_plan(queries, capsys):
     assert main(["explain", *queries]) == 0
     lines = capsys.readouterr().out.splitlines()
