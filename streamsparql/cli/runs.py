@@ -35,7 +35,7 @@ from streamsparql.cli.summary import (
     show_short_windows,
     show_why_empty,
 )
-from streamsparql.cli.words import add_words, compile_query, name_query
+from streamsparql.cli.words import add_words, compile_query, name_queries
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -46,20 +46,23 @@ OUTPUT_FORMATS = (
 )
 VALUES = ("terms", "native")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
-_EXAMPLE = "example: streamsparql run query.rq wind.nq --graph turbines.ttl"
+_EXAMPLES = """\
+examples:
+  streamsparql run query.rq wind.nq --graph turbines.ttl
+  streamsparql run queries/*.rq wind.nq -o results/"""
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the command `run`."""
     parser = commands.add_parser(
         "run",
-        help="run a query over files or standard input",
-        usage="%(prog)s QUERY [FILE ...] [--stream [IRI=]FILE ...] [OPTION ...]",
-        epilog=_EXAMPLE,
+        help="run queries over files or standard input",
+        usage="%(prog)s QUERY ... [FILE ...] [--stream [IRI=]FILE ...] [OPTION ...]",
+        epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
         add_help=False,
     )
-    title = "run a query over files, folders or standard input"
+    title = "run a query, or several, over files, folders or standard input"
     add_compile_options(parser, add_words, title)
     add_data_options(parser)
     group = parser.add_argument_group("results")
@@ -86,8 +89,12 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    name_query(options)
+    name_queries(options)
     check_data(options)
+    if len(options.query) > 1:
+        from streamsparql.cli.several import run_several
+
+        return run_several(options)
     query = compile_query(options)
     name, options.name = options.name, "streamsparql"
     _check_options(options, query)
@@ -120,17 +127,10 @@ _SECOND = 1_000
 
 
 def _check_options(options: argparse.Namespace, query: Query) -> None:
-    if _target(options)[1] == "nq" and query.form not in ("construct", "describe"):
-        raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
     kind = _target(options)[1]
-    if kind.startswith("sparql-") and query.form in ("construct", "describe"):
-        raise UsageError(f"{kind} is a format for solutions, not for {query.form.upper()}; use nq")
-    if options.values == "native" and kind not in ("csv", "jsonl", "parquet"):
-        raise UsageError("--values native requires --output csv, jsonl or parquet")
-    if options.escape_formulas and kind != "csv":
-        raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
-    if options.output == "parquet" and options.file is None:
-        raise UsageError("--output parquet requires -o FILE")
+    if kind == "nq" and query.form not in ("construct", "describe"):
+        raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
+    check_format(options, kind)
     if options.file is not None and options.output is None and not _implies_format(options.file):
         raise UsageError(f"-o {options.file}: unknown extension; add --output")
     if options.emit == "eager":
@@ -138,6 +138,14 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
             raise UsageError("--emit eager applies to rows, not to reports, which are final")
         if options.engine == "spark":
             raise UsageError("--emit eager requires --engine embedded")
+
+
+def check_format(options: argparse.Namespace, kind: str) -> None:
+    """Raise an error if the options of the output contradict its format."""
+    if options.escape_formulas and kind != "csv":
+        raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
+    if options.output == "parquet" and options.file is None:
+        raise UsageError("--output parquet requires -o FILE")
     check_output(options.file)
 
 

@@ -116,6 +116,12 @@ def draw_trace(trace: Any) -> Any:
 
 
 @Display
+def draw_session(session: Any, format: str, color: bool, width: int) -> str:  # noqa: A002
+    """Return the plans of a session in a format of `explain`."""
+    raise NotImplementedError(type(session))
+
+
+@Display
 def compare(plan: Any, other: Any, trials: int, seed: int) -> PlanComparison:
     """Search for data on which the snapshots of two plans differ."""
     raise NotImplementedError(type(plan))

@@ -275,10 +275,10 @@ def check_graphs(query: CompiledQuery, graphs: Mapping[Any, Any] | None) -> None
             raise SourceError(f"unknown graph <{graph}>; the query reads {reads}")
 
 
-def graph_sources(query: CompiledQuery, run_input: RunInput) -> list[Any]:
+def graph_sources(names: Iterable[str], run_input: RunInput) -> list[Any]:
     """Return the sources of a query's graphs: those passed, and those that `files` allows."""
     passed = run_input.graphs
-    allowed = [_allowed(name, run_input.files) for name in query.graphs if name not in passed]
+    allowed = [_allowed(name, run_input.files) for name in names if name not in passed]
     return [run_input.graph, *passed.values(), *allowed]
 
 
