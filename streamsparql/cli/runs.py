@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     arguments = run_arguments(query, options)
     _check_files(query, options, arguments)
     show_warnings(query, name, options.quiet)
-    _warn_of_bare_period(query, options)
+    warn_of_bare_period(query, options)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
             return _run_embedded(query, name, arguments, options, summary)
@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
             return _run_on_spark(query, on_spark, options, summary)
 
 
-def _warn_of_bare_period(query: Query, options: argparse.Namespace) -> None:
+def warn_of_bare_period(query: Query, options: argparse.Namespace) -> None:
     """Warn of a period of reports without a unit, if windows move by seconds."""
     grid = query.report.every
     if not options.bare_period or options.quiet or options.every >= _SECOND or grid is None:
@@ -128,8 +128,7 @@ _SECOND = 1_000
 
 def _check_options(options: argparse.Namespace, query: Query) -> None:
     kind = _target(options)[1]
-    if kind == "nq" and query.form not in ("construct", "describe"):
-        raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
+    check_form(kind, query.form, query.form.upper())
     check_format(options, kind)
     if options.file is not None and options.output is None and not _implies_format(options.file):
         raise UsageError(f"-o {options.file}: unknown extension; add --output")
@@ -140,8 +139,19 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
             raise UsageError("--emit eager requires --engine embedded")
 
 
+def check_form(kind: str, form: str, shown: str) -> None:
+    """Raise an error if a format does not show the results of a form of queries."""
+    triples = form in ("construct", "describe")
+    if kind == "nq" and not triples:
+        raise UsageError(f"nq is a format for triples, not for {shown}; use jsonl")
+    if kind.startswith("sparql-") and triples:
+        raise UsageError(f"{kind} is a format for solutions, not for {shown}; use nq")
+
+
 def check_format(options: argparse.Namespace, kind: str) -> None:
     """Raise an error if the options of the output contradict its format."""
+    if options.values == "native" and kind not in ("csv", "jsonl", "parquet"):
+        raise UsageError("--values native requires --output csv, jsonl or parquet")
     if options.escape_formulas and kind != "csv":
         raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
     if options.output == "parquet" and options.file is None:

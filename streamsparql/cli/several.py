@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsparql.cli.common_options import UsageError, compile_file
+from streamsparql.cli.common_options import UsageError, compile_file, show_warnings
 from streamsparql.cli.data_options import check_targets, run_arguments
-from streamsparql.cli.runs import check_format
+from streamsparql.cli.runs import check_form, check_format, warn_of_bare_period
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -80,13 +80,19 @@ def _stem(file: str) -> str:
 
 @contextmanager
 def registered(
-    several: Several, session: Session, options: argparse.Namespace, **report: Any
+    several: Several,
+    session: Session,
+    options: argparse.Namespace,
+    *,
+    quiet: bool = True,
+    **report: Any,
 ) -> Iterator[list[Registered]]:
     """Register the queries; yield them, and close the session at the end."""
     queries = []
     with session:
         for query, name, file in zip(several.queries, several.names, several.files, strict=True):
             options.name = file
+            show_warnings(query, file, quiet)
             queries.append(session.register(query, name, parameters=(), **report))
         options.name = "streamsparql"
         yield queries
@@ -113,7 +119,9 @@ def run_several(options: argparse.Namespace) -> int:
     streams = arguments.pop("streams")
     session = Session(**arguments)
     inputs = EndlessInput.replace_endless(streams)
-    report = {"report": options.report, "every": options.every}
+    report = {"report": options.report, "every": options.every, "quiet": options.quiet}
+    for query in several.queries:
+        warn_of_bare_period(query, options)
     with (
         Summary(options.rejects, options.quiet) as summary,
         registered(several, session, options, **report) as queries,
@@ -142,6 +150,8 @@ def run_several(options: argparse.Namespace) -> int:
 def _check(several: Several, options: argparse.Namespace) -> None:
     if options.engine == "spark":
         raise UsageError("--engine spark runs one query; run them one after the other")
+    if options.max_delay == "auto":
+        raise UsageError("--max-delay auto applies to one query; pass a duration")
     if options.emit == "eager":
         raise UsageError("--emit eager applies to one query")
     kind = _format(options)
@@ -150,9 +160,7 @@ def _check(several: Several, options: argparse.Namespace) -> None:
     if kind == "nq" and not is_folder(options.file):
         raise UsageError("nq has no names of queries; write one file per query with -o FOLDER/")
     for query, file in zip(several.queries, several.files, strict=True):
-        if kind == "nq" and query.form not in ("construct", "describe"):
-            form = query.form.upper()
-            raise UsageError(f"nq is a format for triples, not for the {form} of {file}; use jsonl")
+        check_form(kind, query.form, f"the {query.form.upper()} of {file}")
     check_format(options, kind)
 
 
@@ -198,7 +206,9 @@ def _open_sinks(
     kind, layouts = _format(options) or "table", {}
     for query in queries:
         layout = layout_of(query.query, query.decoder, query.reports, options.timestamps)
-        layouts[query.name] = replace(layout, escape_formulas=options.escape_formulas)
+        layouts[query.name] = replace(
+            layout, escape_formulas=options.escape_formulas, values=options.values
+        )
     if targets:
         os.makedirs(options.file, exist_ok=True)
         with open_apart(targets, kind, layouts, whole=whole) as write:

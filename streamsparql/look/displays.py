@@ -7,7 +7,7 @@ that printing a logical plan loads no engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamsparql import display
@@ -16,6 +16,7 @@ from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
     from streamsparql.algebra.plan import Plan
+    from streamsparql.compiled import CompiledQuery
     from streamsparql.display.picture import Picture
     from streamsparql.display.why_empty import WhyEmpty
     from streamsparql.look.equivalence import Equivalence
@@ -169,6 +170,13 @@ def _live_html(live: Live[Any]) -> str:
     from streamsparql.look.jupyter.live_view import live_html
 
     return live_html(live.stats(), live.closed)
+
+
+@display.lint_query.register("streamsparql.compiled.CompiledQuery")
+def _query_warnings(query: CompiledQuery) -> Sequence[Warning]:
+    from streamsparql.look.lints import lint
+
+    return lint(query.translation)
 
 
 # -- sessions --------------------------------------------------------------------------------------

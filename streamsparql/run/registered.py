@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,16 @@ from streamsparql.run.plan_reader import PlanReader
 from streamsparql.run.registration import Registration
 from streamsparql.run.rows import Row
 from streamsparql.run.shared_plan import Shape
+from streamsparql.values import check_values
+from streamsparql.values.columns import native_column
+from streamsparql.values.frames import check_library, pandas_frame, polars_frame
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
     from streamsparql.run.session import Session
+    from streamsparql.values import Values
 
 KEY = "key"
 """The column of the key of an instance."""
@@ -166,14 +174,36 @@ class Registered(Displayed):
         For reports: pairs of an instant and the rows of the report. With parameters: a dict of the
         rows of each instance that has some, or pairs of an instant and such a dict.
         """
-        return self.session.read(self)
+        return self.session.read(self, self.take)
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self, *, values: Values = "terms") -> pa.Table:
         """Return the rows since the last call as an Arrow table, as `Live.to_arrow` does.
 
         With parameters the table also has the key of each instance, and its terms.
+
+        >>> import streamsparql
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { $x <p> ?o }"
+        >>> query = session.register(text)
+        >>> key = query.add(x="<a>")
+        >>> session.run({"s": [("<a>", "<p>", 5, 3)]})
+        >>> query.to_arrow(values="native").select(["key", "x", "o"]).to_pydict()
+        {'key': [1], 'x': ['a'], 'o': [5]}
         """
-        return self.session.read(self, table=True)
+        check_values(values)
+        return self.session.read(self, partial(self.take_table, values))
+
+    def to_pandas(self, *, values: Values = "native") -> pd.DataFrame:
+        """Return the rows since the last call as a frame of pandas, as `Live.to_pandas` does."""
+        check_values(values)
+        check_library("pandas")
+        return self.session.read(self, lambda: pandas_frame(self.take_table(values, exact=False)))
+
+    def to_polars(self, *, values: Values = "native") -> pl.DataFrame:
+        """Return the rows since the last call as a frame of Polars, as `Live.to_polars` does."""
+        check_values(values)
+        check_library("polars")
+        return self.session.read(self, lambda: polars_frame(self.take_table(values, exact=False)))
 
     def close(self) -> None:
         """Unregister the query; its rows that hold end at the watermark."""
@@ -258,22 +288,38 @@ class Registered(Displayed):
                 by_instant.setdefault(instant, {}).update(by_key)
         return sorted(by_instant.items())
 
-    def take_table(self) -> pa.Table:
+    def take_table(self, values: Values = "terms", exact: bool = True) -> pa.Table:
         """Return the rows since the last call as a table."""
-        parts = [self._table(reader.batch(), key) for reader, key in self.readers.items()]
-        parts = parts or [self._table(Batch.empty((*self.decoder.names, QUERY)), 0)]
+        parts = [self._in_order(reader.batch(), key) for reader, key in self.readers.items()]
+        parts = parts or [Batch.empty((*self.decoder.names, QUERY))]
         self._forget_removed()
-        return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+        return self._table(Batch.concat(parts, [*parts[0].columns]), values, exact)
 
-    def _table(self, rows: Batch, key: int) -> pa.Table:
-        if self.reports:
-            rows = self.decoder.in_order(rows)
-        table = self.decoder.table([rows], self.reports)
+    def _in_order(self, rows: Batch, key: int) -> Batch:
+        """Return the rows of a reader in order, those of instances with their numbers."""
+        rows = self.decoder.in_order(rows) if self.reports else rows
+        if self.instances is None or QUERY in rows.columns:
+            return rows
+        return rows.with_columns({QUERY: np.full(len(rows), key + INTEGER_BASE)})
+
+    def _table(self, rows: Batch, values: Values, exact: bool) -> pa.Table:
+        decoder, native = self.decoder, values == "native"
+        if native:
+            table = decoder.native_table(rows, self.reports, exact)
+        else:
+            table = decoder.table([rows], self.reports)
         if self.instances is None:
             return table
-        numbers = rows.columns.get(QUERY)
-        keys = np.full(len(rows), key) if numbers is None else numbers - INTEGER_BASE
-        terms = [self.decoder.terms.dictionary(ids) for ids in self.instances.values_of(keys)]
-        names = *self.parameters, *table.column_names
-        key_name = time_columns(names, KEY)[0]
-        return pa.table([keys, *terms, *table.columns], [key_name, *names])
+        keys = rows.columns[QUERY] - INTEGER_BASE
+        columns, fields = [pa.array(keys)], []
+        for name, ids in zip(self.parameters, self.instances.values_of(keys), strict=True):
+            if native:
+                column = native_column(ids, decoder.terms, exact)
+                columns.append(column.values)
+                fields.append(column.field(name))
+            else:
+                columns.append(decoder.terms.dictionary(ids))
+                fields.append(pa.field(name, columns[-1].type))
+        key_name = time_columns((*self.parameters, *table.column_names), KEY)[0]
+        schema = pa.schema([pa.field(key_name, pa.int64()), *fields, *table.schema])
+        return pa.table([*columns, *table.columns], schema)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from streamsparql import display
 from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.event import Detect
 from streamsparql.algebra.graph import Construct
@@ -25,6 +26,10 @@ from streamsparql.translator.parameters import parameters_of
 if TYPE_CHECKING:
     from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.time_arguments import Duration
+
+
+_BINDING = ("never-bound", "never-true", "cartesian-product")
+"""The warnings about variables without a value, which parameters have."""
 
 
 class Registration(NamedTuple):
@@ -61,6 +66,12 @@ class Registration(NamedTuple):
         wanted = requested_reports(query, report, every)
         variables = tuple(name for name in query.variables if name not in names)
         return cls(query, skeleton(plan), names, subjects_of(plan), variables, wanted, output)
+
+    def warnings(self) -> list[Warning]:
+        """Return the warnings about the query; its instances bind its parameters."""
+        found = display.lint_query(self.query)
+        ignored = _BINDING if self.parameters else ()
+        return [warning for warning in found if getattr(warning, "code", None) not in ignored]
 
     def shape(self, graphs: tuple[str, ...]) -> Shape:
         """Return what its plan has in common with those of other queries.

@@ -101,13 +101,13 @@ class LiveOptions(InputOptions, OutputOptions, PushOptions, total=False):
 class SessionOptions(InputOptions, total=False):
     """The options of a session.
 
-    `history` is the number of milliseconds for which items are kept, so that queries that are
-    registered later start with them; a stream that is silent for `idle` milliseconds of the others'
-    time is left out of the watermark.
+    `history` is the duration for which items are kept, so that queries that are registered later
+    start with them; a stream that is silent for the duration `idle` of the others' time is left out
+    of the watermark. `limits` bound each step, and the text of each query.
     """
 
-    history: int
-    idle: int | None
+    history: Duration
+    idle: Duration | None
 
 
 DEFAULTS: dict[str, Any] = {

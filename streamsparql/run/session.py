@@ -7,12 +7,12 @@ in constants share a plan (run/session_engine.py).
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from time import time_ns
 from types import MappingProxyType, TracebackType
-from typing import Any, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +21,21 @@ from streamsparql.algebra.sharing import bind
 from streamsparql.algebra.terms import Term
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.display import Displayed, describe, draw_session
-from streamsparql.errors import EngineError, SourceError, StreamSparqlError
+from streamsparql.errors import EngineError, SourceError, StreamSparqlError, warn
+from streamsparql.limits import check_text, metered
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.entailment.schema import NO_SCHEMA
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.input import RunInput
+from streamsparql.run.input import session_input_of
 from streamsparql.run.instances import Instances, rows_of_table
 from streamsparql.run.live import BUFFER_SIZE, MAX_REJECTS
 from streamsparql.run.live_stats import OperatorStats
-from streamsparql.run.notes import DataNotes
+from streamsparql.run.notes import DataNotes, warn_of_units
 from streamsparql.run.plan_reader import PlanReader
+from streamsparql.run.pushed import pushed_item
+from streamsparql.run.record_check import RecordCheck, record_mapping
 from streamsparql.run.registered import Registered
 from streamsparql.run.registration import Registration
 from streamsparql.run.replay import Stopped
@@ -46,9 +49,16 @@ from streamsparql.run.session_engine import PlanSummary, SessionEngine
 from streamsparql.run.session_streams import SessionStream
 from streamsparql.run.session_table import session_table
 from streamsparql.run.shared_plan import Shape, SharedPlan, numbers_from
-from streamsparql.sources import Accounting, Chunk, Reject
+from streamsparql.run.time_arguments import duration_argument, instant_argument, period_argument
+from streamsparql.sources import Accounting, Chunk, Mapped, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.folders import files_of
+
+if TYPE_CHECKING:
+    from streamsparql.physical.operators.report import RelationToStream
+    from streamsparql.run.time_arguments import Duration, Instant
+
+_Taken = TypeVar("_Taken")
 
 
 class SessionStats(NamedTuple):
@@ -109,14 +119,13 @@ class Session(Displayed):
         graphs: Mapping[str, Any] | None = None,
         **options: Unpack[SessionOptions],
     ) -> None:
-        read = pop_options(options, InputOptions)
+        run_input = session_input_of(graph, graphs, **pop_options(options, InputOptions))
         history, idle = options["history"], options["idle"]
-        if type(history) is not int or history < 0:
-            raise EngineError(f"history must be a number of milliseconds, not {history!r}")
-        if idle is not None and (type(idle) is not int or idle <= 0):
-            raise EngineError(f"idle must be a positive number of milliseconds, not {idle!r}")
-        named = {str(name): source for name, source in (graphs or {}).items()}
-        self._engine = SessionEngine(RunInput({}, graph, named, **read), history, idle)
+        self._engine = SessionEngine(
+            run_input,
+            duration_argument("history", history),
+            None if idle is None else period_argument("idle", idle),
+        )
         self._guard = self._engine.guard
         self._queries: dict[str, Registered] = {}
         self._calling = 0
@@ -131,6 +140,8 @@ class Session(Displayed):
         self._rejected: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._drained: list[Reject] | None = None
         """All items that were rejected since `drain` was called, if it ever was."""
+        self._noted: set[str] = set()
+        """The streams of which a recognised unit was reported."""
         self._graph_rejects = len(self._engine.graph_rejects)
         self._closed = False
 
@@ -149,8 +160,8 @@ class Session(Displayed):
         name: str | None = None,
         *,
         on_row: Callable[[Any], object] | None = None,
-        report: str | None = None,
-        every: int | None = None,
+        report: RelationToStream | None = None,
+        every: Duration | None = None,
         dialect: str = "auto",
         parameters: Collection[str] | None = None,
     ) -> Registered:
@@ -177,13 +188,37 @@ class Session(Displayed):
         self._check_open()
         if on_row is not None and not callable(on_row):
             raise EngineError(f"on_row must be a function of a row, not {on_row!r}")
-        if not isinstance(query, CompiledQuery):
-            query = CompiledQuery(Recipe(query, dialect))
+        query = self._compiled(query, dialect)
         registration = Registration.of(query, name, report, every, parameters)
         name = self._free_name(query.report.name if name is None else name)
         self._process()
         with self._refusing():
-            return self._register(name, registration, on_row)
+            registered = self._register(name, registration, on_row)
+        if not query.warned:
+            query.warned = True
+            for warning in registration.warnings():
+                warnings.warn(warning, stacklevel=2)
+        return registered
+
+    def _compiled(self, query: str | CompiledQuery, dialect: str) -> CompiledQuery:
+        """Return a query that is compiled within the limits of the session."""
+        limits = self._engine.input.limits
+        if isinstance(query, CompiledQuery):
+            own = query.recipe.limits
+            if own is not None and own != limits:
+                raise EngineError(
+                    f"the query was compiled with {own}, but the session has"
+                    f" {limits or 'no limits'}; pass the same limits to both"
+                )
+            return query
+        if not isinstance(query, str):
+            raise TypeError(
+                f"query must be a text or a compiled query, not {query!r:.60};"
+                " a file is read by streamsparql.compile(path)"
+            )
+        with metered(limits, "the compilation"):
+            check_text(len(query))
+            return CompiledQuery(Recipe(query, dialect, limits=limits))
 
     def unregister(self, query: Registered | str) -> None:
         """Remove a query; its rows that hold end at the watermark, and can still be read.
@@ -389,15 +424,47 @@ class Session(Displayed):
 
     # -- input
 
-    def push(self, stream: str, triple: Any, t: int | None = None, *times: int) -> None:
+    def push(self, stream: str, triple: Any, t: Instant | None = None, *times: Instant) -> None:
         """Push an item to a stream: a triple and its timestamp, or the start and end of an event.
 
-        An item with no timestamp gets the time of this machine's clock.
+        The parts of the triple are terms or plain values; what cannot be understood raises a
+        `SourceError`. An item with no timestamp gets the time of this machine's clock.
         """
         known = self._stream(stream)
-        item = (triple, time_ns() // 1_000_000 if t is None else t, *times)
+        self._append(known, pushed_item(stream, known.reading, triple, t, times), None)
+
+    def push_record(self, stream: str, record: Any, mapping: Any) -> None:
+        """Push a record, a dict or the text of a JSON object, of which a mapping makes triples.
+
+        `mapping` is the text of a CONSTRUCT over the keys of the record, the path of a file with
+        one, or "auto". A record that cannot be read raises a `SourceError`.
+
+        >>> import streamsparql
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?v FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <v> ?v }"
+        >>> query = session.register(text)
+        >>> for t in (3, 25):
+        ...     session.push_record("s", {"v": "a", "t": t}, "CONSTRUCT { [] <v> ?v } {}")
+        >>> query.rows()
+        [Row(v="a", [3, 10))]
+        """
+        known = self._stream(stream)
+        check = known.checks.get(mapping)
+        if check is None:
+            check = RecordCheck(known.name, record_mapping(mapping), known.reading)
+            known.checks[mapping] = check
+        parsed = check.parsed(record)
+        self._append(known, parsed, check.mapped)
+
+    def _append(self, stream: SessionStream, item: Any, mapping: Mapped | None) -> None:
+        """Add an item, or a record with its mapping, to the buffer of its stream."""
+        if mapping is not stream.mapped:
+            if stream.buffer:
+                with self._guard:
+                    self._read_buffers()
+            stream.mapped = mapping
         self._pushed += 1  # first: an item that is not counted would wait for the next push
-        known.buffer.append(item)
+        stream.buffer.append(item)
         if self._pushed >= BUFFER_SIZE or self._calling:
             self._process()
 
@@ -409,7 +476,8 @@ class Session(Displayed):
         """
         known = self._stream(stream)
         few = isinstance(source, list | tuple) and len(source) < BUFFER_SIZE
-        if few and files_of(source) is None and not self._calling and not self._strict:
+        few = few and files_of(source) is None and known.mapped is None
+        if few and not self._calling and not self._strict:
             self._pushed += len(source)
             known.buffer.extend(source)
             if self._pushed >= BUFFER_SIZE:
@@ -422,19 +490,19 @@ class Session(Displayed):
         while self._read(known, chunks, failures):
             if len(known.sorter) >= BUFFER_SIZE or self._calling:
                 self._process()
+        self._warn_of_units()
         for error in failures:
             read = known.sorter.read - before
             error.add_note(f"<{known.name}>: {read:,} items were read before this error")
             raise error
 
-    def advance(self, t: int, stream: str | None = None) -> None:
+    def advance(self, t: Instant, stream: str | None = None) -> None:
         """Promise that no item before `t` will be pushed: to this stream, or by default to any."""
         self._check_open()
-        if isinstance(t, bool) or not hasattr(t, "__index__") or not 0 <= t <= INFINITY:
-            raise EngineError(f"t must be a number of milliseconds, not {t!r}")
+        until = INFINITY if t == INFINITY else instant_argument("t", t)
         named = None if stream is None else self._stream(stream)
         with self._guard:
-            self._advance(t, [*self._engine.streams.values()] if named is None else [named])
+            self._advance(until, [*self._engine.streams.values()] if named is None else [named])
         self._call_on_row()
 
     def run(self, streams: Mapping[str, Any]) -> None:
@@ -454,6 +522,8 @@ class Session(Displayed):
     def replay(self, streams: Mapping[str, Any]) -> Iterator[int]:
         """Do the same step by step; yield the least watermark of all streams after each step."""
         self._check_open()
+        if self._guard.meter is not None:
+            self._guard.meter.count_whole_run()
         sources = {str(name): source for name, source in streams.items()}
         for name in self._engine.streams:
             if name not in sources:
@@ -482,6 +552,9 @@ class Session(Displayed):
             if not self._closed:
                 self._advance(INFINITY, [*self._engine.streams.values()])
             self._closed = True
+        self._warn_of_units()
+        for note in self._engine.cells.missing_keys:
+            warn(note)
         self._call_on_row()
 
     def __enter__(self) -> Self:
@@ -545,13 +618,13 @@ class Session(Displayed):
         self._call_on_row()
         return table
 
-    def read(self, registered: Registered, table: bool = False) -> Any:
-        """Return the rows of a query since the last call. See `Registered.rows`."""
+    def read(self, registered: Registered, take: Callable[[], _Taken]) -> _Taken:
+        """Return the rows of a query since the last call, as `take` returns them."""
         self._guard.verify()
         if not registered.closed:
             self._prompt([reader.plan for reader in registered.readers])
         with self._guard:
-            read = registered.take_table() if table else registered.take()
+            read = take()
         self._call_on_row()
         return read
 
@@ -745,7 +818,13 @@ class Session(Displayed):
         with self._guard:
             self._read_buffers()
             self._step()
+        self._warn_of_units()
         self._call_on_row()
+
+    def _warn_of_units(self) -> None:
+        """Warn of units of timestamps that were recognised by their size, once for each stream."""
+        if len(self._noted) < len(self._engine.streams):
+            warn_of_units(self._engine.readings, self._noted)
 
     def _prompt(self, plans: Collection[SharedPlan]) -> None:
         """Process all items, and let no rows of these plans that are final be delayed."""
@@ -753,6 +832,7 @@ class Session(Displayed):
             with self._guard:
                 self._read_buffers()
                 self._step(plans, reading=True)
+            self._warn_of_units()
             self._call_on_row()
 
     def _call_on_row(self) -> None:
@@ -800,7 +880,8 @@ class Session(Displayed):
                 items, stream.buffer = stream.buffer, []
                 first = stream.arrived + 1
                 stream.arrived += len(items)
-                for chunk in self._engine.reader(stream, items, first):
+                source = items if stream.mapped is None else stream.mapped.over(items)
+                for chunk in self._engine.reader(stream, source, first):
                     self._sort(stream, chunk)
 
     def _sort(self, stream: SessionStream, chunk: Chunk) -> None:

@@ -31,6 +31,7 @@ from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.errors import EngineError
+from streamsparql.limits import Meter, bytes_of_rows
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import QUERY
@@ -44,7 +45,7 @@ from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Pipeline, wanted_predicates
-from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM
+from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM, metered_chunks
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
 from streamsparql.run.notes import DataNotes
@@ -73,7 +74,7 @@ class SessionEngine:
     def __init__(self, run_input: RunInput, history: int, idle: int | None) -> None:
         self.input, self.history = run_input, history
         self.terms = TermDictionary()
-        self.guard = Guard()
+        self.guard = Guard(self._meter())
         self.known = True
         """Whether the static graphs are known; else plans are only explained."""
         self.graph_rejects: list[Reject] = []
@@ -92,12 +93,20 @@ class SessionEngine:
         self.clock = StreamClock((), idle)
         self._families: dict[Shape, list[SharedPlan]] = {}
         self._run = Run(date_time_literal(run_input.started))
-        self._default, self._named = self._read_graphs()
+        with self.guard:
+            self._default, self._named = self._read_graphs()
         self._catalogs: dict[tuple[str, ...], Catalog] = {}
         self._lowerings: dict[_LoweringKey, SharedLowering] = {}
         self._constants: dict[Operator, _Constants] = {}
         self._changed = False
         """Whether a plan or a query was added since the last step."""
+
+    def _meter(self) -> Meter | None:
+        if self.input.limits is None:
+            return None
+        meter = Meter(self.input.limits, per_step=True)
+        meter.terms = self.terms
+        return meter
 
     # -- static graphs
 
@@ -496,7 +505,7 @@ class SessionEngine:
             source = source.after(stream.tables_read)
             stream.tables_read += 1
         wanted = stream.needs.all
-        return read_stream(
+        chunks = read_stream(
             source,
             f"<{stream.name}>",
             self.terms,
@@ -507,6 +516,8 @@ class SessionEngine:
             failures=failures,
             reading=stream.reading,
         )
+        meter = self.guard.meter
+        return chunks if meter is None else metered_chunks(chunks, meter, f"<{stream.name}>")
 
     def step(self, prompt: Collection[SharedPlan] = (), reading: bool = False) -> None:
         """Process the items below the watermarks, if there are any.
@@ -550,6 +561,8 @@ class SessionEngine:
         for plan in self.plans:
             plan.since_cut += items
             cut = cut or plan.since_cut >= CUT_AFTER
+        if self.guard.meter is not None:
+            self.guard.meter.waiting = self._bytes_outside()
         self.pipeline.step(offered, marks, cut)
         for plan in self.plans:
             if cut:
@@ -557,6 +570,16 @@ class SessionEngine:
             plan.emit(self.pipeline.output(plan.operators.sink))
         for name, output in self.outputs.items():
             output.keep(self.pipeline.output(output.access()), self.mark(name))
+
+    def _bytes_outside(self) -> int:
+        """Return the size of the rows outside the pipeline: graphs, items, rows that wait."""
+        triples = len(self._default) + sum(map(len, self._named.values()))
+        triples += sum(stream.size() for stream in self.streams.values())
+        size = bytes_of_rows(triples, len(TRIPLE))
+        for plan in self.plans:
+            rows = sum(len(emission.rows) for emission in plan.outbox.emissions.since(0))
+            size += bytes_of_rows(rows, len(plan.names))
+        return size
 
     def _is_delayed(self, plan: SharedPlan) -> bool:
         """Return whether rows of a plan that hold delay others, and a cut is cheap."""

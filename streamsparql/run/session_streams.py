@@ -15,7 +15,8 @@ from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.run.input import RunInput
-from streamsparql.sources import Chunk, Wanted
+from streamsparql.run.record_check import RecordCheck
+from streamsparql.sources import Chunk, Mapped, Wanted
 
 EVERYTHING = Wanted(None)
 
@@ -107,6 +108,10 @@ class SessionStream:
         """How its timestamps are read, and its cells without a value."""
         self.buffer: list[Any] = []
         """The items that were pushed one by one and not read yet."""
+        self.mapped: Mapped | None = None
+        """The mapping of the records in the buffer; None for items."""
+        self.checks: dict[Any, RecordCheck] = {}
+        """The checks of the records that were pushed, by mapping."""
         self.arrived = 0
         """The number of these so far, for the positions in messages."""
         self.tables_read = 0
@@ -156,6 +161,10 @@ class SessionStream:
         """Yield the items that are kept, from `kept_from` on."""
         for batch in self._kept:
             yield batch.where(batch.start >= self.kept_from)
+
+    def size(self) -> int:
+        """Return the number of items that wait, or that are kept."""
+        return len(self.sorter) + sum(map(len, self._kept))
 
     def retained_ids(self) -> Iterator[IntArray]:
         """Yield the term ids of the items that wait, or that are kept."""

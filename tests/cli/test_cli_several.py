@@ -44,7 +44,7 @@ def test_rows_have_the_names_of_their_queries(queries, capsys):
 
 
 def test_a_folder_has_a_file_for_each_query(queries, capsys):
-    options = ["--stream", "wind.nq", "--until", "60", "-q", "-o", "rows/"]
+    options = ["--stream", "wind.nq", "--until", "60", "--quiet", "-o", "rows/"]
     assert main(["run", *queries, *options, "--report", "rstream", "--every", "20"]) == 0
     assert capsys.readouterr() == ("", "")
     assert sorted(path.name for path in Path("rows").iterdir()) == [
