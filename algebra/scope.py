@@ -14,6 +14,7 @@ from streamsparql.algebra import event, filter, graph, group, join, match, path,
 from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import OCCURRENCE, Constant
 from streamsparql.algebra.node import Node
+from streamsparql.algebra.parameter import Parameter
 from streamsparql.algebra.plan import Plan, SnapshotOperator
 from streamsparql.algebra.solutions import Variable
 
@@ -104,7 +105,8 @@ def _scope(node: Node, parts: list[Scope]) -> Scope:
         case filter.Mark(variable) | shape.Number(variable):
             return _merge_scopes([inputs[0], _certain_scope(variable)])
         case shape.Extend(variable, expression):
-            sure = isinstance(expression, Constant) or expression in inputs[0].certain
+            known = isinstance(expression, Constant | Parameter)
+            sure = known or expression in inputs[0].certain
             return _merge_scopes([inputs[0], Scope((variable,) * sure, (variable,))])
         case shape.Projection(variables):
             bound = frozenset(inputs[0].certain)

@@ -4,8 +4,8 @@ Columns are identified by name. `Hidden.name` writes the name of a column, `vari
 the other functions refer to kinds. Columns with numbers that only a structure interprets, instead
 of term ids, have names that begin with `#` (state/parts.py).
 
-*Carried* columns have values of outer rows (lower_exists.py): rows are joined on them like on
-variables.
+*Carried* columns have values of outer rows (lower_exists.py) or of queries that share a plan
+(lower_parameters.py): rows are joined on them like on variables.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ class ColumnKind(HiddenKind):
     """The value of a variable in the outer row of an EXISTS."""
     ASKED = "..asked {name}"
     """A copy of a variable that a leaf compares with the outer row's."""
+    QUERY = "..query"
+    """The number of the query, of many that share a plan, that a row belongs to."""
+    PARAMETER = "..query {name}"
+    """The value of a parameter of the query that a row belongs to."""
+    PLACE = ".parameter {name}"
+    """The term at the place of a parameter in a pattern."""
     SORT_KEY = ".key {number}"
     """The values of the key of ORDER BY at a place."""
     TIE = ".by {name}"
@@ -58,7 +64,13 @@ class ColumnKind(HiddenKind):
         return self is ColumnKind.ARRIVAL
 
 
-_CARRIED = (ColumnKind.OUTER_ROW, ColumnKind.OUTER_VALUE, ColumnKind.ASKED)
+_CARRIED = (
+    ColumnKind.OUTER_ROW,
+    ColumnKind.OUTER_VALUE,
+    ColumnKind.ASKED,
+    ColumnKind.QUERY,
+    ColumnKind.PARAMETER,
+)
 _ORDERING = (ColumnKind.SORT_KEY, ColumnKind.TIE)
 
 FROM, TO, VIA = (
@@ -67,6 +79,7 @@ FROM, TO, VIA = (
 NUMBER = Hidden(ColumnKind.NUMBER).name
 SINCE = Hidden(ColumnKind.SINCE).name
 ANSWER = Hidden(ColumnKind.ANSWER).name
+QUERY = Hidden(ColumnKind.QUERY).name
 
 
 # -- reading names ---------------------------------------------------------------------------------
@@ -198,6 +211,20 @@ def outer_column(number: int, name: str = "") -> str:
 def asked_column(name: str) -> str:
     """Return the column of a copy of a variable that a leaf compares with the outer row."""
     return Hidden(ColumnKind.ASKED, of=(variable_of(name),)).name
+
+
+def parameter_column(name: str) -> str:
+    """Return the carried column of the value of a parameter.
+
+    >>> parameter_column("person"), place_variable("person").name
+    ('..query person', '.parameter person')
+    """
+    return Hidden(ColumnKind.PARAMETER, of=(Variable(name),)).name
+
+
+def place_variable(name: str) -> Hidden:
+    """Return the variable that stands in a pattern for a parameter."""
+    return Hidden(ColumnKind.PLACE, of=(Variable(name),))
 
 
 def sorting_column(place: int) -> str:

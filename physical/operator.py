@@ -20,7 +20,7 @@ When all watermarks are INFINITY the input has ended, and the operator emits eve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import ClassVar
 
 from streamsparql.algebra.plan import Plan
@@ -110,10 +110,10 @@ class Stateless(Operator):
         """Return the output for a batch, which has at least one row."""
 
 
-def inputs_first(root: Operator) -> list[Operator]:
+def inputs_first(*roots: Operator, without_inputs: Container[Operator] = ()) -> list[Operator]:
     """Return each operator once, after its inputs; plans may be deep, so without recursion."""
     order: dict[Operator, None] = {}
-    pending: list[tuple[Operator, bool]] = [(root, False)]
+    pending: list[tuple[Operator, bool]] = [(root, False) for root in reversed(roots)]
     while pending:
         operator, ready = pending.pop()
         if operator in order:
@@ -122,7 +122,8 @@ def inputs_first(root: Operator) -> list[Operator]:
             order[operator] = None
         else:
             pending.append((operator, True))
-            pending.extend((below, False) for below in reversed(operator.inputs))
+            if operator not in without_inputs:
+                pending.extend((below, False) for below in reversed(operator.inputs))
     return list(order)
 
 

@@ -1,9 +1,12 @@
-"""The execution of a physical plan: a DAG of operators, step by step.
+"""The execution of physical plans: a DAG of operators, step by step.
 
 In a step the pipeline offers new items to the stream accesses and calls each operator once, inputs
 before readers; an operator with several readers is called once for all of them. An operator without
 news (no rows, no new watermark, no cut) is skipped, and so is one whose inputs have ended: a static
 subplan is evaluated once.
+
+A pipeline has one root or many, which may share operators. Roots are added and removed between
+steps; an operator goes with its last reader, and its state with it.
 
 The pipeline counts rows and steps per operator and, in a measured run, time and state: the numbers
 of `stats` and `analyze`. An observer receives every step: traces are built on it. Under limits, the
@@ -27,11 +30,12 @@ from streamsparql.limits import Meter, active_meter, bytes_of_rows
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import Operator, StepResult, inputs_first
-from streamsparql.physical.operators.access import StreamAccess
+from streamsparql.physical.operators.access import Clock, StreamAccess
 from streamsparql.physical.operators.columns import SelectEqual
 from streamsparql.physical.operators.entailment import Entailed, EntailedMatching, Entailing
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
+from streamsparql.physical.operators.outputs import Since
 from streamsparql.physical.operators.report import Clip
 from streamsparql.physical.operators.shape import Distinct, LatestStamps, Projection
 from streamsparql.physical.operators.window import AlignToReports, TimeWindow
@@ -77,7 +81,18 @@ class OperatorCounts:
 class _Stage:
     """An operator in a pipeline: its inputs, its last output, the watermarks that it has seen."""
 
-    __slots__ = ("bytes", "counts", "inputs", "marks", "nothing", "operator", "output", "watermark")
+    __slots__ = (
+        "bytes",
+        "counts",
+        "cuts",
+        "inputs",
+        "marks",
+        "nothing",
+        "operator",
+        "output",
+        "readers",
+        "watermark",
+    )
 
     def __init__(
         self, operator: Operator, inputs: Sequence[_Stage], counts: OperatorCounts
@@ -88,6 +103,10 @@ class _Stage:
         self.marks: list[int] = []
         self.bytes = 0
         """Under limits, the size of its state and of its output."""
+        self.readers = 0
+        """The number of operators that read it; a root has one reader more."""
+        self.cuts = 0
+        """The number of roots above it for which each step is a cut."""
 
     def has_news(self, cut: bool) -> bool:
         """Return whether a step can change anything; note the watermarks of the inputs."""
@@ -117,36 +136,130 @@ class Pipeline:
 
     def __init__(
         self,
-        root: Operator,
+        root: Operator | None,
         terms: TermDictionary,
         observer: Observer | None = None,
         *,
         measured: bool = False,
     ) -> None:
-        self.root = root
         self.terms = terms
         self.observer = observer
         self.measured = measured
         """Whether the time and the state of each step are measured."""
-        self.operators = inputs_first(root)
-        self.counts = {o: OperatorCounts([0] * len(o.inputs)) for o in self.operators}
+        self.roots: dict[Operator, bool] = {}
+        """The roots, and whether each step is a cut for the operators below."""
+        self.counts: dict[Operator, OperatorCounts] = {}
         self._retained = 0
         self.peak = 0
         """The most rows that all operators retained together, when their states were measured."""
         self._bytes = 0
         """Under limits, the size of all states and outputs."""
-        self.watermark = BEFORE
-        stages: dict[Operator, _Stage] = {}
-        for operator in self.operators:
-            below = [stages[one] for one in operator.inputs]
-            stages[operator] = _Stage(operator, below, self.counts[operator])
-        self._stage_of = stages
-        self._stages = list(stages.values())
+        self._stage_of: dict[Operator, _Stage] = {}
+        self._fed: dict[Operator, StepResult] = {}
+        if root is not None:
+            self.add(root)
+
+    @property
+    def root(self) -> Operator:
+        """The root that was added first."""
+        return next(iter(self.roots))
+
+    @property
+    def operators(self) -> list[Operator]:
+        """The operators, in the order in which they are called."""
+        return [*self._stage_of]
+
+    @property
+    def watermark(self) -> int:
+        """The watermark of the root that was added first."""
+        return self._stage_of[self.root].watermark
+
+    def add(
+        self,
+        root: Operator,
+        cut: bool = False,
+        warmed: Pipeline | None = None,
+        fed: Mapping[Operator, StepResult] | None = None,
+    ) -> None:
+        """Add a root with the operators below it; those that are known already are shared.
+
+        With `cut`, each step is a cut for these operators. Operators that another pipeline has
+        `warmed` continue from their last step there. Operators that are `fed` make no step, but
+        have this output in the next one.
+
+        >>> stream = StreamAccess("s")
+        >>> pipeline = Pipeline(Projection(stream, [".s"]), TermDictionary())
+        >>> pipeline.add(other := Projection(stream, [".o"]))
+        >>> len(pipeline.operators)
+        3
+        >>> len(pipeline.remove(other)), len(pipeline.operators)
+        (1, 2)
+        """
+        assert root not in self.roots, "a root is added once"
+        self._fed.update(fed or {})
+        for operator in inputs_first(root, without_inputs=self._fed):
+            if operator not in self._stage_of:
+                self._add_stage(operator, {} if warmed is None else warmed._stage_of)
+        self.roots[root] = False
+        self._stage_of[root].readers += 1
+        self.cut_below(root, cut)
+
+    def _add_stage(self, operator: Operator, known: Mapping[Operator, _Stage]) -> None:
+        inputs = () if operator in self._fed else operator.inputs
+        below = [self._stage_of[one] for one in inputs]
+        stage = known.get(operator)
+        if stage is None:
+            stage = _Stage(operator, below, OperatorCounts([0] * len(below)))
+        stage.inputs, stage.readers, stage.cuts = below, 0, 0
+        self._stage_of[operator], self.counts[operator] = stage, stage.counts
+        for each in below:
+            each.readers += 1
+
+    def remove(self, root: Operator) -> list[Operator]:
+        """Remove a root, and the operators that no other operator reads; return these."""
+        self.cut_below(root, False)
+        del self.roots[root]
+        removed: list[Operator] = []
+        pending = [self._stage_of[root]]
+        while pending:
+            stage = pending.pop()
+            stage.readers -= 1
+            if not stage.readers:
+                del self._stage_of[stage.operator]
+                self._retained -= self.counts.pop(stage.operator).state
+                self._bytes -= stage.bytes
+                removed.append(stage.operator)
+                pending += stage.inputs
+        return removed
+
+    def cut_below(self, root: Operator, cut: bool) -> None:
+        """Set whether each step is a cut for the operators below a root."""
+        if self.roots[root] != cut:
+            self.roots[root] = cut
+            for operator in inputs_first(root, without_inputs=self._fed):
+                self._stage_of[operator].cuts += 1 if cut else -1
+
+    def replace(self, old: Operator, new: Operator) -> None:
+        """Let the readers of an operator read another one from the next step on."""
+        for operator in self._stage_of:
+            if old in operator.inputs:
+                operator.inputs = tuple(new if one is old else one for one in operator.inputs)
+        before, self._stage_of, self.counts = self._stage_of, {}, {}
+        roots, self.roots = self.roots, {}
+        for root, cut in roots.items():
+            for operator in inputs_first(root):
+                if operator not in self._stage_of:
+                    self._add_stage(operator, before)
+            self.add(root, cut)
+
+    def output(self, operator: Operator) -> Batch:
+        """Return the rows that an operator emitted in the last step."""
+        return self._stage_of[operator].output
 
     def step(
         self, offered: Mapping[str, Batch], watermarks: Mapping[str, int], cut: bool = False
     ) -> StepResult:
-        """Offer new items and the watermarks of the streams; return the output of the root.
+        """Offer new items and the watermarks of the streams; return the output of the first root.
 
         A stream that is not offered has no new items. With `cut`, rows that hold are emitted up to
         the least watermark.
@@ -154,23 +267,27 @@ class Pipeline:
         meter = active_meter()
         if meter is not None:
             meter.retained = self._bytes
-        for stage in self._stages:
-            operator = stage.operator
+        for operator, stage in self._stage_of.items():
+            if operator in self._fed:
+                stage.output, stage.watermark = self._fed[operator]
+                continue
             if isinstance(operator, StreamAccess):
                 batch = offered.get(operator.stream)
                 operator.offer(
                     stage.nothing if batch is None else batch.project(operator.names),
                     watermarks[operator.stream],
                 )
-            if stage.has_news(cut):
-                self._call(stage, cut, meter)
+            cuts = cut or stage.cuts > 0
+            if stage.has_news(cuts):
+                self._call(stage, cuts, meter)
             else:
                 stage.output = stage.nothing
                 if stage.bytes:
                     self._weigh(stage)
-        last = self._stages[-1]
-        self.watermark = last.watermark
-        return last.output, last.watermark
+        if not self.roots:
+            return Batch.empty(()), INFINITY
+        first = self._stage_of[self.root]
+        return first.output, first.watermark
 
     def watermark_of(self, operator: Operator) -> int:
         """Return the watermark of the last output of an operator."""
@@ -213,7 +330,7 @@ class Pipeline:
         if limits.state is not None or limits.memory is not None:
             self._measure_state(operator, stage.counts)
             if limits.state is not None and self._retained > limits.state:
-                most = max(self._stages, key=lambda each: each.counts.state)
+                most = max(self._stage_of.values(), key=lambda each: each.counts.state)
                 raise meter.exceeded("state").inside(most.operator.label())
             self._weigh(stage)
             meter.retained = self._bytes
@@ -236,7 +353,7 @@ class Pipeline:
 
     def retained_ids(self) -> Iterator[IntArray]:
         """Yield the term ids in the states and in the last outputs."""
-        for stage in self._stages:
+        for stage in self._stage_of.values():
             yield from stage.operator.retained_ids()
             yield from stage.output.columns.values()
 
@@ -245,15 +362,16 @@ class Pipeline:
 
         The last output is not part of it: the caller of `step` has it.
         """
+        own = [*self._stage_of.values()]
         stages = {
-            "operator": pa.array([_described(stage.operator) for stage in self._stages]),
-            "watermark": pa.array([stage.watermark for stage in self._stages], pa.int64()),
-            "marks": pa.array([stage.marks for stage in self._stages], pa.list_(pa.int64())),
+            "operator": pa.array([_described(stage.operator) for stage in own]),
+            "watermark": pa.array([stage.watermark for stage in own], pa.int64()),
+            "marks": pa.array([stage.marks for stage in own], pa.list_(pa.int64())),
         }
         for name, kind in _COUNTS.items():
-            stages[name] = pa.array([getattr(stage.counts, name) for stage in self._stages], kind)
+            stages[name] = pa.array([getattr(stage.counts, name) for stage in own], kind)
         tables = {_STAGES: pa.table(stages).replace_schema_metadata(_SIGNATURE)}
-        for k, stage in enumerate(self._stages):
+        for k, stage in enumerate(own):
             for name, table in stage.operator.save().items():
                 tables[f"{k}/{name}"] = table
         return tables
@@ -270,7 +388,7 @@ class Pipeline:
             raise EngineError("cannot restore the pipeline: not a state of version 1")
         stages = saved.to_pylist()
         _verify([row["operator"] for row in stages], self.operators)
-        for k, (stage, row) in enumerate(zip(self._stages, stages, strict=True)):
+        for k, (stage, row) in enumerate(zip(self._stage_of.values(), stages, strict=True)):
             own = [name for name in left if name.startswith(f"{k}/")]
             try:
                 stage.operator.load({name[len(f"{k}/") :]: left.pop(name) for name in own})
@@ -282,7 +400,6 @@ class Pipeline:
                 setattr(stage.counts, name, row[name])
         if left:
             raise EngineError(f"cannot restore the pipeline: unexpected part {next(iter(left))!r}")
-        self.watermark = self._stages[-1].watermark
 
     def state(self) -> dict[Operator, int]:
         """Return the number of rows that each operator retains; update the peaks."""
@@ -314,7 +431,7 @@ def _verify(saved: Sequence[str], operators: Sequence[Operator]) -> None:
             )
 
 
-def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
+def wanted_predicates(*roots: Operator) -> dict[str, frozenset[int] | None]:
     """Return the predicates of each stream that a pattern can match; None for all predicates.
 
     A source can skip items with other predicates. Windows that count elements need all of them.
@@ -325,7 +442,7 @@ def wanted_predicates(root: Operator) -> dict[str, frozenset[int] | None]:
     {'s': None}
     """
     readers: dict[Operator, list[Operator]] = {}
-    operators = inputs_first(root)
+    operators = inputs_first(*roots)
     for operator in operators:
         for below in operator.inputs:
             readers.setdefault(below, []).append(operator)
@@ -348,6 +465,8 @@ def _wanted_of(source: Operator, readers: _Readers) -> frozenset[int] | None:
     pending = [source]
     while pending:
         for reader in readers.get(pending.pop(), ()):
+            if isinstance(reader, Clock):
+                continue  # it reads watermarks only
             if isinstance(reader, _WHOLE_TRIPLES) and TRIPLE[1] in reader.names:
                 pending.append(reader)
                 continue
@@ -372,4 +491,13 @@ def _predicates_read(reader: Operator, readers: _Readers) -> frozenset[int] | No
     return None
 
 
-_WHOLE_TRIPLES = (TimeWindow, AlignToReports, Clip, Union, Distinct, LatestStamps, Projection)
+_WHOLE_TRIPLES = (
+    TimeWindow,
+    AlignToReports,
+    Clip,
+    Union,
+    Distinct,
+    LatestStamps,
+    Projection,
+    Since,
+)

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from streamsparql.look.lints.warning import LintWarning
     from streamsparql.query import Query, compile
     from streamsparql.run.live import Live
+    from streamsparql.run.registered import Registered
     from streamsparql.run.result import Result
     from streamsparql.run.rows import Report, Row, SnapshotRow
+    from streamsparql.run.session import Session
     from streamsparql.sources.mapping import mapped
     from streamsparql.windpark import wind_park
 
@@ -55,9 +57,11 @@ __all__ = [
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "Registered",
     "Report",
     "Result",
     "Row",
+    "Session",
     "SnapshotRow",
     "SourceError",
     "StreamSparqlError",
@@ -78,9 +82,11 @@ _MODULES = {
     "Live": "run.live",
     "Picture": "display.picture",
     "Query": "query",
+    "Registered": "run.registered",
     "Report": "run.rows",
     "Result": "run.result",
     "Row": "run.rows",
+    "Session": "run.session",
     "SnapshotRow": "run.rows",
     "compile": "query",
     "head": "look.head",

@@ -98,6 +98,9 @@ class CompiledQuery:
         """The IRIs of the static graphs that the query names."""
         return tuple(iri.value for iri in self.translation.graphs)
 
+    warned = False
+    """Whether the warnings of `check` were shown."""
+
     @property
     def prefixes(self) -> Mapping[str, str]:
         """The prefixes that the query declares.

@@ -143,6 +143,11 @@ Limits(rows=..), on the command line with --row-limit
         """Stop the clock, at the end of a step."""
         self._left = self._deadline - perf_counter()
 
+    def count_whole_run(self) -> None:
+        """Count the time of all steps from now on together, as those of a run."""
+        self._per_step = False
+        self.restart()
+
     def restart(self) -> None:
         """Allow the whole time from now on: a wait for more input is not counted."""
         self._left = inf if self.limits.time is None else self.limits.time

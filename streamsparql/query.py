@@ -139,7 +139,7 @@ def check_engine(engine: str, spark: object, slabs: int | None) -> None:
 
 def new_warnings(query: Query) -> tuple[LintWarning, ...]:
     """Return the warnings of `check` for a caller that shows them; no run shows them again."""
-    shown, query._warned = query._warned, True
+    shown, query.warned = query.warned, True
     return () if shown else query.check()
 
 
@@ -158,9 +158,6 @@ class Query(CompiledQuery):
     └─ AccessGraph  default graph
     """
 
-    _warned = False
-    """Whether the warnings of `check` were shown."""
-
     def check(self) -> tuple[LintWarning, ...]:
         """Return warnings on constructs that compile and yet may not do what the writer wants.
 
@@ -174,10 +171,10 @@ class Query(CompiledQuery):
 
     def _warn(self) -> None:
         """Issue the warnings of `check`, if they were not shown before."""
-        if not self._warned:
+        if not self.warned:
             for warning in self.check():
                 warnings.warn(warning, stacklevel=4)  # the caller of a method `with_options`
-            self._warned = True
+            self.warned = True
 
     def rewrites(self, check: bool = False, trials: int = 50, seed: int = 0) -> Rewrites:
         """Return the applications of rewriting rules, in order.

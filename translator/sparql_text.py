@@ -13,6 +13,7 @@ from streamsparql.algebra import expressions as e
 from streamsparql.algebra import path as p
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.node import Node
+from streamsparql.algebra.parameter import Parameter
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.terms import IRI, RDF, XSD, XSD_STRING, BlankNode, Literal, Term
 from streamsparql.overriding import override
@@ -42,11 +43,13 @@ class Writer:
 
     # -- terms and patterns
 
-    def term(self, term: Term | Variable) -> str:
-        """Return a term or a variable as text."""
+    def term(self, term: Term | Variable | Parameter) -> str:
+        """Return a term, a variable or a parameter as text."""
         match term:
             case Variable():
                 return self.variable(term)
+            case Parameter():
+                return str(term)
             case IRI():
                 return self.iri(term)
             case BlankNode():
@@ -73,7 +76,7 @@ class Writer:
             return str(literal)
         return f"{Literal(literal.lexical)}^^{self.iri(literal.datatype)}"
 
-    def predicate(self, predicate: Term | Variable) -> str:
+    def predicate(self, predicate: Term | Variable | Parameter) -> str:
         """Return a predicate as text; rdf:type is written `a`."""
         return "a" if predicate == IRI(RDF + "type") else self.term(predicate)
 
@@ -131,6 +134,8 @@ class Writer:
         match node:
             case Variable():
                 return self.variable(node)
+            case Parameter():
+                return str(node)
             case e.Constant(term):
                 return self.term(term)
             case e.Or():

@@ -39,6 +39,7 @@ from streamsparql.algebra.expressions import (
 )
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.node import Node
+from streamsparql.algebra.parameter import parameters_in
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import variables_in
 from streamsparql.algebra.rules.properties import reads_clock
@@ -116,9 +117,13 @@ def _evaluated(node: Expression) -> Expression:
 
 
 def is_constant(expression: Expression) -> bool:
-    """Return whether an expression has the same value, or is an error, in all rows and runs."""
+    """Return whether an expression has the same known value, or is an error, in all rows and runs.
+
+    The value of a parameter is not known.
+    """
     return (
         not variables_in(expression)
+        and not parameters_in(expression)
         and not reads_clock(expression)
         and not any(isinstance(node, Volatile) for node in expression.walk())
     )

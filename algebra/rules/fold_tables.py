@@ -19,6 +19,7 @@ from math import prod
 
 from streamsparql.algebra import join
 from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.parameter import parameters_in
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import ROW_OPERATORS, reads_clock
 from streamsparql.algebra.rules.rule import Rule
@@ -37,7 +38,7 @@ def fold_tables(plan: Plan) -> Plan | None:
     tables = [one for one in inputs if isinstance(one, Table)]
     if not tables or _row_bound(plan, tables) > MAX_FOLDED_ROWS:
         return None
-    if reads_clock(plan):
+    if reads_clock(plan) or parameters_in(plan):
         return None
     variables = scope(plan).possible
     rows = plan.at(0, Inputs())

@@ -6,6 +6,7 @@ from streamsparql.algebra import access, event, filter, group, join, match, shap
 from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import Call
 from streamsparql.algebra.node import Node
+from streamsparql.algebra.parameter import parameters_in
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.conditions import reads_occurrence
 from streamsparql.algebra.scope import scope
@@ -139,7 +140,7 @@ def _is_set(node: Node, parts: list[bool]) -> bool:
         case shape.Distinct() | access.AccessGraph() | group.Aggregation() | shape.Number():
             return True
         case shape.Table(_, rows):
-            return len(set(rows)) == len(rows)
+            return len(set(rows)) == len(rows) and not parameters_in(node)
         case match.TriplePatternMatching():
             return known[0]
         case join.Join() | match.BasicGraphPattern():

@@ -15,6 +15,7 @@ from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.join import Join
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.node import Node
+from streamsparql.algebra.parameter import Parameter
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.shape import Table
 from streamsparql.algebra.solutions import Expression, Variable
@@ -65,7 +66,7 @@ def sketch(node: Node) -> str:
 
 def _sketch(node: Node, parts: list[str]) -> str:
     match node:
-        case Variable():
+        case Variable() | Parameter():
             return repr(node)
         case Constant(term):
             return _term(term)

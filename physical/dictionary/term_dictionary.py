@@ -12,7 +12,8 @@ columns; the columns of numeric values are filled at the first lookup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from itertools import repeat
 from typing import Any, TypeAlias
@@ -90,6 +91,7 @@ _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _FEW = 256  # from this number on, arrays are faster than Python loops
 _MILLION = 10**6
 _ENTRY_BYTES = 200  # of an entry without its text: its places in columns and hash tables, objects
+_FOR_EVER = 1 << 40  # more often than a term is kept otherwise
 
 TermTexts: TypeAlias = Sequence[Any]
 """Texts in N-Triples syntax, or terms that a `WriteTexts` turns into texts; None for no term."""
@@ -122,6 +124,7 @@ class TermDictionary:
         self._after = 1  # the least id that was never assigned
         self._floor = 0  # the number of entries after the last recycling
         self._text_bytes = 0
+        self._recorded: list[int] | None = None
         self._grow(1 << 10)
 
     def _grow(self, capacity: int) -> None:
@@ -140,7 +143,7 @@ class TermDictionary:
         self._values: FloatArray = column("_values", np.float64, 0.0)
         self._kinds: KindArray = column("_kinds", np.int8, NO_NUMBER)
         self._exact: IntArray = column("_exact", np.int64, NOT_EXACT)
-        self._kept: BoolArray = column("_kept", np.bool_, False)
+        self._kept: IntArray = column("_kept", np.int64, 0)
         self._forms: KindArray = column("_forms", np.int8, UNBOUND_SORT)
 
     def __len__(self) -> int:
@@ -169,12 +172,35 @@ class TermDictionary:
                 text = str(term)
                 term_id = self._known.get(text, 0) or self._enter(text, form_of_term(term, text))
         if keep and term_id > 0:
-            self._kept[term_id] = True
+            self._kept[term_id] += 1
+            if self._recorded is not None:
+                self._recorded.append(term_id)
         return term_id
 
     def keep(self, ids: IntArray) -> None:
         """Exclude terms from recycling, such as those of static graphs."""
-        self._kept[ids[ids > 0]] = True
+        self._kept[ids[ids > 0]] = _FOR_EVER
+
+    @contextmanager
+    def recording(self) -> Iterator[list[int]]:
+        """Collect the ids of terms that `id_of` keeps meanwhile, for `release`.
+
+        >>> terms = TermDictionary()
+        >>> with terms.recording() as kept:
+        ...     number = terms.id_of(Literal("a"), keep=True)
+        >>> terms.release(kept)
+        >>> terms.recycle([])
+        1
+        """
+        self._recorded = kept = list[int]()
+        try:
+            yield kept
+        finally:
+            self._recorded = None
+
+    def release(self, kept: Sequence[int]) -> None:
+        """Recycle these terms again, unless others still keep them."""
+        np.subtract.at(self._kept, np.array(kept, np.int64), 1)
 
     def ids_of(self, terms: Iterable[Term | None]) -> IntArray:
         """Return the ids of terms; 0 for None."""
@@ -604,7 +630,7 @@ class TermDictionary:
         (1, [2, 1])
         """
         unused = self._forms[: self._after] != UNBOUND_SORT
-        unused &= ~self._kept[: self._after]
+        unused &= self._kept[: self._after] <= 0
         for ids in used:
             unused[ids[ids > 0]] = False
         freed = np.flatnonzero(unused)
@@ -637,7 +663,7 @@ class TermDictionary:
         >>> other.texts(ids[1:]).to_pylist(), other.encode(["<b>", "<c>"]).tolist()
         (['<b>'], [2, 1])
         """
-        wanted = self._kept[: self._after].copy()
+        wanted = self._kept[: self._after] > 0
         for ids in used:
             wanted[ids[ids > 0]] = True
         (ids,) = wanted.nonzero()
@@ -646,7 +672,7 @@ class TermDictionary:
             "id": pa.array(ids, pa.int64()),
             "text": pa.array(texts, pa.large_binary()),
             "form": pa.array(self._forms[ids], pa.int8()),
-            "kept": pa.array(self._kept[ids], pa.bool_()),
+            "kept": pa.array(self._kept[ids] > 0, pa.bool_()),
         }
         return pa.table(columns).replace_schema_metadata(_SIGNATURE)
 
@@ -663,7 +689,7 @@ class TermDictionary:
             self._grow(2 * self._after)
         self._texts[ids] = texts
         self._forms[ids] = table["form"].to_numpy()
-        self._kept[ids] = bools_of(table["kept"])
+        self._kept[ids] = np.where(bools_of(table["kept"]), _FOR_EVER, 0)
         self._kinds[ids] = np.where(self._forms[ids] == TYPED_FORM, _UNKNOWN, NO_NUMBER)
         for entry, text, form in zip(ids.tolist(), texts, self._forms[ids].tolist(), strict=True):
             if form == BLANK_SORT:

@@ -7,7 +7,7 @@ background graph becomes a union of the two, or no union if the graph has no mat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from streamsparql.algebra.align import Align
 from streamsparql.algebra.bounds import bounds_below
 from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.functions import Run
+from streamsparql.algebra.parameter import Parameter, parameters_in
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rules.properties import is_static
 from streamsparql.algebra.solutions import Expression, Variable
@@ -44,6 +45,12 @@ from streamsparql.physical.lowering.lower_operators import (
     LowerAbove,
     lower_distinct_rows,
 )
+from streamsparql.physical.lowering.lower_parameters import (
+    late,
+    reading_columns,
+    tables_of_outer_rows,
+    without_parameters,
+)
 from streamsparql.physical.lowering.lower_path import PathEnds, lower_path
 from streamsparql.physical.lowering.lower_rules import (
     RuleScope,
@@ -51,7 +58,7 @@ from streamsparql.physical.lowering.lower_rules import (
     with_derived,
 )
 from streamsparql.physical.operator import Operator, Stateless, computed_rows
-from streamsparql.physical.operators.access import Always
+from streamsparql.physical.operators.access import Always, StreamAccess
 from streamsparql.physical.operators.columns import Rename, SelectBound, SelectEqual
 from streamsparql.physical.operators.entailment import EntailedMatching
 from streamsparql.physical.operators.join import Union
@@ -168,6 +175,19 @@ def lower(
         return Lowering(terms, run, catalog, slab, times_read(plan)).plan(plan, HERE)
 
 
+Place = tuple[Plan, At, Operator | None]
+"""A plan, its place without outer rows, and the queries that share the plan."""
+
+
+def place_of(node: Plan, at: At) -> Place | None:
+    """Return what determines the operators of a plan; None among the rows of an EXISTS."""
+    if at.outer is None:
+        return node, _without_bound(node, at), None
+    if not at.outer.late:
+        return None
+    return node, _without_bound(node, at._replace(outer=None)), at.outer.rows
+
+
 class Lowering:
     """The state of one lowering."""
 
@@ -182,7 +202,7 @@ class Lowering:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
         self.times = times
         """The columns of the times of events that are read above a Detect."""
-        self._lowered: dict[tuple[Plan, At], Lowered] = {}
+        self._lowered: MutableMapping[Place, Lowered] = {}
         self.derived: dict[Any, Operator] = {}
         """The triples of rules, by the rule and its place."""
         self._rule_scopes: dict[Closure, RuleScope] = {}
@@ -196,6 +216,7 @@ class Lowering:
         chain is long.
         """
         above: list[tuple[Plan, At]] = []
+        at = late(node, at)
         lowered = self._known(node, at)
         while lowered is None and type(node) in _above(at) and node not in self.catalog.results:
             together = None if at.events is not None else self.joins.together(node, at)
@@ -203,7 +224,8 @@ class Lowering:
                 lowered = self._store(node, at, self.made(together))
                 break
             above.append((node, at))
-            node, at = node.inputs[0], at.of_input(node)
+            below = node.inputs[0]
+            node, at = below, late(below, at.of_input(node))
             lowered = self._known(node, at)
         if lowered is None:
             lowered = self._store(node, at, self._lower_from_leaf(node, at))
@@ -226,14 +248,18 @@ class Lowering:
             self._lowered = shared
         if not isinstance(lowered, Always):
             lowered = Always(computed_rows(lowered).project(lowered.names), "precomputed")
-        self._lowered[node, _place(node, at)] = Lowered(lowered)
-        return lowered
+        return self._store(node, at, Lowered(lowered)).operator
+
+    def stream(self, name: str, stamp: str | None) -> Operator:
+        """Return the items of a stream, with their stamps in a hidden column if it has a name."""
+        return StreamAccess(name, stamp)
 
     def _known(self, node: Plan, at: At) -> Lowered | None:
         if at.rules is not None and at.stratum is not None:
             if not at.rules.depends(node, at.stratum):
                 return Lowered(enter_stratum(at, self.rows(node, at._replace(stratum=None))))
-        return self._lowered.get((node, _place(node, at))) if at.outer is None else None
+        place = place_of(node, at)
+        return None if place is None else self._lowered.get(place)
 
     def rule_scope(self, node: Closure) -> RuleScope:
         """Return the rules of a closure."""
@@ -242,13 +268,14 @@ class Lowering:
         return self._rule_scopes[node]
 
     def _store(self, node: Plan, at: At, lowered: Lowered) -> Lowered:
-        """Record the node that an operator computes; memoise the operator without outer rows."""
+        """Record the node that an operator computes; memoise it, except for rows of an EXISTS."""
         if lowered.operator.node is None and isinstance(node, lowered.operator.implements):
             lowered.operator.node = node
         if reason := self.joins.reason(node):
             lowered.operator.reason = reason
-        if at.outer is None:
-            self._lowered[node, _place(node, at)] = lowered
+        place = place_of(node, at)
+        if place is not None:
+            self._lowered[place] = lowered
         return lowered
 
     def _lower_from_leaf(self, node: Plan, at: At) -> Lowered:
@@ -264,6 +291,8 @@ class Lowering:
                 rows = self._matching(node, at)
             case w.Window() | Align():
                 rows = self._window(node, at)
+            case shape.Table() if parameters_in(node):
+                return Lowered(self.union(tables_of_outer_rows(self, node, at)))
             case shape.Table():
                 rows = self.static(self._table(node), at)
             case _:
@@ -273,6 +302,8 @@ class Lowering:
     # -- leaves, which bind variables
 
     def _matching(self, node: match.TriplePatternMatching, at: At) -> Operator:
+        if parameters_in(node):
+            return self.rows(without_parameters(node), At(graphs=at.graphs))
         sources = node.input.sources if isinstance(node.input, access.Merge) else (node.input,)
         matchings: list[Operator] = []
         for source in sources:
@@ -358,7 +389,8 @@ class Lowering:
         if data.names != TRIPLE:
             data = projected_to(data, TRIPLE)
         places = ((node.subject, FROM), (node.object, TO))
-        fixed = [self._term_row(end, name) for end, name in places if not isinstance(end, Variable)]
+        fixed = [self._end(end, name, at) for end, name in places if not isinstance(end, Variable)]
+        node = without_parameters(node)
         if at.outer is None:
             pairs = lower_path(node.path, data, _ends(fixed), self.terms)
             return self._connected(node, pairs)
@@ -388,8 +420,11 @@ class Lowering:
         ends = {names[place]: outer.bindings[getattr(node, place).name] for place in sorted(known)}
         return outer._replace(rows=rows), [Rename(rows, {n: c}) for n, c in ends.items()]
 
-    def _term_row(self, term: Term, name: str) -> Operator:
-        return Always.of({name: np.array([self.id(term)], np.int64)}, 1)
+    def _end(self, end: Term | Parameter, name: str, at: At) -> Operator:
+        if isinstance(end, Parameter):
+            assert at.outer is not None
+            return Rename(at.outer.rows, {name: at.outer.parameters[end.name]})
+        return Always.of({name: np.array([self.id(end)], np.int64)}, 1)
 
     def _connected(self, node: p.Path, pairs: Operator) -> Operator:
         """Return the pairs of a path as solutions: a column for each end that is a variable."""
@@ -452,15 +487,17 @@ class Lowering:
 
     def compiled(self, expression: Expression, at: At) -> BatchExpression:
         """Compile an expression, which also reads the outer row of its place."""
-        compiled = compile_expression(expression, self.terms, self.run)
+        reading = expression if at.outer is None else reading_columns(expression, at.outer)
+        compiled = compile_expression(reading, self.terms, self.run)
         if at.outer is None:
             return compiled
         names = {v.name for v in expression.walk() if isinstance(v, Variable)}
         seen = at.outer.seen(sorted(names))
         return Sighted(compiled, seen) if seen else compiled
 
-    def id(self, term: Term | None) -> int:
+    def id(self, term: Term | Parameter | None) -> int:
         """Return the id of a term of the query, 0 for None."""
+        assert not isinstance(term, Parameter), f"{term} has no value"
         return 0 if term is None else self.terms.id_of(term, keep=True)
 
     def new_row(self) -> int:
@@ -486,7 +523,7 @@ _OVER_EVENTS = (
 """The nodes over events that `LOWER_EVENTS` does not contain; a bound does not affect them."""
 
 
-def _place(node: Plan, at: At) -> At:
+def _without_bound(node: Plan, at: At) -> At:
     """Return the place of a plan, without a bound on events that does not affect its operators."""
     if at.events is None or not isinstance(node, _OVER_EVENTS):
         return at

@@ -32,28 +32,33 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.compiler import BatchExpression
-from streamsparql.physical.hidden import asked_column
+from streamsparql.physical.hidden import asked_column, place_variable
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.columns import Rename, SelectEqual
 from streamsparql.physical.operators.join import Join
 
 
 class Outer(NamedTuple):
-    """The outer rows of an EXISTS, and their variables that are visible at a place inside it."""
+    """The outer rows of an EXISTS, and their variables that are visible at a place inside it.
+
+    The queries that share a plan are outer rows, too: each has a number and its values of the
+    plan's parameters (lower_parameters.py). Plans that mention no parameter do not carry them.
+    """
 
     rows: Operator
-    """The operator of the carried columns: the numbers and bindings of the outer rows."""
+    """The numbers and the bindings of the outer rows."""
     number: str
     """The carried column with the number of the outer row."""
     bindings: Mapping[str, str]
-    """The carried column of each outer variable."""
+    """The column of each outer variable."""
     visible: frozenset[str]
     """The outer variables that are visible at this place; a subquery hides others."""
-
-    @property
-    def carried(self) -> tuple[str, ...]:
-        """The names of all carried columns."""
-        return self.rows.names
+    carried: tuple[str, ...]
+    """The columns of the outer rows that the rows of a plan inside carry."""
+    parameters: Mapping[str, str] = {}
+    """The column of each parameter."""
+    late: bool = False
+    """Whether the outer rows are queries, which only plans that mention a parameter carry."""
 
     def without(self, hidden: Iterable[Variable]) -> Outer:
         """Return the same rows below an operator that binds these variables itself."""
@@ -102,14 +107,17 @@ def _own_or_outer(batch: Batch, own: str | None, outer: str | None) -> IntArray:
 def at_leaf(leaf: Operator, outer: Outer, terms: TermDictionary) -> Operator:
     """Join the rows of a leaf to each outer row that they are compatible with.
 
-    The rows keep their own bindings: the outer row only selects them.
+    The rows keep their own bindings: the outer row only selects them. At the places of parameters
+    they have the terms of the outer row.
     """
     seen = outer.seen(leaf.names)
+    places = {place_variable(name).name: column for name, column in outer.parameters.items()}
     compared = {asked_column(name): name for name in seen}
-    left = Rename(leaf, {**{name: name for name in leaf.names}, **compared})
+    left = Rename(leaf, {**{name: name for name in leaf.names}, **compared}) if compared else leaf
     carried = {column: seen[name] for column, name in compared.items()}
+    carried |= {place: column for place, column in places.items() if place in leaf.names}
     right = Rename(outer.rows, {**{name: name for name in outer.carried}, **carried})
-    kept = (*leaf.names, *outer.carried)
+    kept = (*(name for name in leaf.names if name not in places), *outer.carried)
     return Rename(Join(left, right, terms), {name: name for name in kept})
 
 

@@ -17,6 +17,7 @@ from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import Aggregate
 from streamsparql.algebra.group import aggregate_value
 from streamsparql.algebra.inputs import Inputs
+from streamsparql.algebra.parameter import parameters_in
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
@@ -44,9 +45,16 @@ from streamsparql.physical.lowering.lower_exists import (
     names_in,
     stands_alone,
 )
+from streamsparql.physical.lowering.lower_parameters import (
+    all_carrying,
+    carries,
+    carrying,
+    filtered_by_queries,
+    parameter_columns,
+)
 from streamsparql.physical.lowering.lower_rules import lower_closure
 from streamsparql.physical.operator import Operator
-from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.access import Always
 from streamsparql.physical.operators.columns import Constants, Rename, SelectBound, SelectEqual, Tag
 from streamsparql.physical.operators.consolidate import Consolidate, consolidated
 from streamsparql.physical.operators.entailment import Entailed, Entailing
@@ -84,7 +92,7 @@ def lower_stream(low: Lowering, node: access.AccessStream, at: At) -> Lowered:
     stamp = stamp_column(node.stream.value) if node.stamped else None
     if at.events is not None:
         stamp = SINCE
-    return low.made(StreamAccess(node.stream.value, stamp))
+    return low.made(low.stream(node.stream.value, stamp))
 
 
 def lower_access_graph(low: Lowering, node: access.AccessGraph, at: At) -> Lowered:
@@ -114,7 +122,7 @@ def lower_entailing(low: Lowering, node: entailment.Entailing, at: At) -> Lowere
 def lower_union(low: Lowering, node: access.Merge | join.Union, at: At, first: Lowered) -> Lowered:
     """Lower the union of sources, or of branches."""
     others = [low.rows(part, at) for part in node.inputs[1:]]
-    return low.made(low.union([first.plain, *others]))
+    return low.made(low.union(all_carrying([first.plain, *others], at, low.terms)))
 
 
 # -- joins ----------------------------------------------------------------------------------------
@@ -138,11 +146,14 @@ def lower_join(low: Lowering, node: join.Join, at: At, left: Lowered) -> Lowered
 def lower_left_join(low: Lowering, node: join.LeftJoin, at: At, left: Lowered) -> Lowered:
     """Lower an OPTIONAL. An EXISTS in its condition is evaluated on the joined pairs."""
     right = low.rows(node.right, at)
+    # Each query has its own matches, and so its own unmatched rows.
+    differs = any(map(parameters_in, node.parts()[1:]))
+    rows = carrying(left.plain, at, low.terms) if differs else left.plain
     if not node.marks:
         condition = None if node.condition is None else low.compiled(node.condition, at)
-        return low.made(LeftJoin(left.plain, right, condition, low.terms))
+        return low.made(LeftJoin(rows, right, condition, low.terms))
     row = outer_column(low.new_row())
-    tagged = Tag(left.plain, row, low.terms)
+    tagged = Tag(rows, row, low.terms)
     pairs: Operator = Join(tagged, right, low.terms)
     names = pairs.names
     for variable, pattern in node.marks:
@@ -154,7 +165,10 @@ def lower_left_join(low: Lowering, node: join.LeftJoin, at: At, left: Lowered) -
 
 def lower_minus(low: Lowering, node: join.Minus, at: At, left: Lowered) -> Lowered:
     """Lower a MINUS, which keeps the order of the rows."""
-    return left._replace(operator=Minus(left.operator, low.rows(node.right, at)))
+    right, rows = low.rows(node.right, at), left.operator
+    if parameters_in(node.right):
+        rows = carrying(rows, at, low.terms)
+    return left._replace(operator=Minus(rows, right))
 
 
 # -- filters and EXISTS ---------------------------------------------------------------------------
@@ -163,6 +177,10 @@ def lower_minus(low: Lowering, node: join.Minus, at: At, left: Lowered) -> Lower
 def lower_filter(low: Lowering, node: f.Filter, at: At, rows: Lowered) -> Lowered:
     """Lower a filter."""
     condition = low.compiled(node.condition, at)
+    if parameters_in(node.condition) and not carries(rows.operator, at):
+        return rows._replace(
+            operator=filtered_by_queries(low, rows.operator, node.condition, condition, at)
+        )
     return low.over(rows, Filter(rows.operator, node.condition, condition))
 
 
@@ -173,6 +191,7 @@ def lower_mark(low: Lowering, node: f.Mark, at: At, rows: Lowered) -> Lowered:
 
 
 def _marked(low: Lowering, rows: Operator, variable: Variable, pattern: Plan, at: At) -> Operator:
+    rows = _with_queries(low, rows, pattern, at)
     left, right, on = _exists_sides(low, rows, pattern, at)
     marked = Mark(left, right, on, variable.name, low.terms)
     return projected_to(marked, (*rows.names, variable.name))
@@ -180,9 +199,15 @@ def _marked(low: Lowering, rows: Operator, variable: Variable, pattern: Plan, at
 
 def lower_semi_join(low: Lowering, node: f.SemiJoin | f.AntiJoin, at: At, rows: Lowered) -> Lowered:
     """Lower an EXISTS, or NOT EXISTS, that is a filter."""
-    left, right, on = _exists_sides(low, rows.operator, node.pattern, at)
+    operator = _with_queries(low, rows.operator, node.pattern, at)
+    left, right, on = _exists_sides(low, operator, node.pattern, at)
     kind = SemiJoin if isinstance(node, f.SemiJoin) else AntiJoin
-    return rows._replace(operator=projected_to(kind(left, right, on), rows.operator.names))
+    return rows._replace(operator=projected_to(kind(left, right, on), operator.names))
+
+
+def _with_queries(low: Lowering, rows: Operator, pattern: Plan, at: At) -> Operator:
+    """Return rows that carry the queries if the pattern differs between queries."""
+    return carrying(rows, at, low.terms) if parameters_in(pattern) else rows
 
 
 _Sides = tuple[Operator, Operator, list[tuple[str, str]] | None]
@@ -194,9 +219,10 @@ def _exists_sides(low: Lowering, rows: Operator, pattern: Plan, at: At) -> _Side
     None instead of pairs means the columns that both have.
     """
     own = [name for name in rows.names if in_solution(name)]
-    if at.outer is None and stands_alone(pattern, frozenset(own)):
+    if (at.outer is None or at.outer.late) and stands_alone(pattern, frozenset(own)):
         answers = low.rows(pattern, at)
-        shared = [name for name in answers.names if name in own]
+        matched = (*own, *(carried(at)[:1] if carries(rows, at) else ()))
+        shared = [name for name in answers.names if name in matched]
         return rows, projected_to(answers, shared), None
     seen = frozenset(own) | (at.outer.visible if at.outer else frozenset())
     relevant = sorted(names_in(pattern) & seen)
@@ -211,7 +237,13 @@ def _exists_sides(low: Lowering, rows: Operator, pattern: Plan, at: At) -> _Side
         )
         for name, column in bindings.items()
     }
-    outer = Outer(OuterRows(tagged, number, sources), number, bindings, frozenset(relevant))
+    parameters = {n: outer_column(new_row, f"${n}") for n in sorted(parameters_in(pattern))}
+    sources |= {
+        column: (None, at.outer.parameters[name] if at.outer else None)
+        for name, column in parameters.items()
+    }
+    outer_rows = OuterRows(tagged, number, sources)
+    outer = Outer(outer_rows, number, bindings, frozenset(relevant), outer_rows.names, parameters)
     answers = low.rows(pattern, at._replace(outer=outer))
     return tagged, Rename(agree(answers, outer), {number: number}), [(number, number)]
 
@@ -222,7 +254,10 @@ def _exists_sides(low: Lowering, rows: Operator, pattern: Plan, at: At) -> _Side
 def lower_extend(low: Lowering, node: shape.Extend, at: At, rows: Lowered) -> Lowered:
     """Lower a BIND."""
     values = low.compiled(node.expression, at)
-    return low.over(rows, Extend(rows.operator, node.variable, node.expression, values))
+    operator = rows.operator
+    if parameters_in(node.expression):
+        operator = carrying(operator, at, low.terms)
+    return low.over(rows, Extend(operator, node.variable, node.expression, values))
 
 
 def lower_number(low: Lowering, node: shape.Number, at: At, rows: Lowered) -> Lowered:
@@ -298,7 +333,10 @@ def lower_reduced(low: Lowering, node: shape.Reduced, at: At, rows: Lowered) -> 
 def lower_order_by(low: Lowering, node: shape.OrderBy, at: At, rows: Lowered) -> Lowered:
     """Lower an ORDER BY to the columns that order rows."""
     keys = [(low.compiled(expression, at), down) for expression, down in node.keys]
-    ordered = OrderBy(rows.plain, keys, [variable.name for variable in node.columns])
+    plain = rows.plain
+    if any(parameters_in(expression) for expression, _ in node.keys):
+        plain = carrying(plain, at, low.terms)
+    ordered = OrderBy(plain, keys, [variable.name for variable in node.columns])
     return low.made(ordered, ordered.ranking)
 
 
@@ -341,7 +379,8 @@ def lower_aggregation(low: Lowering, node: group.Aggregation, at: At, below: Low
     if at.outer is None or node.keys:
         return low.made(groups)
     number = at.outer.number
-    ungrouped = AntiJoin(at.outer.rows, Rename(groups, {number: number}), [(number, number)])
+    every = projected_to(at.outer.rows, at.outer.carried)
+    ungrouped = AntiJoin(every, Rename(groups, {number: number}), [(number, number)])
     values = ((v, aggregate_value(call, [], Inputs(run=low.run))) for v, call in node.aggregates)
     empty = Constants(ungrouped, {v.name: low.id(value) for v, value in values})
     return low.made(Union(groups, empty))
@@ -353,6 +392,8 @@ def _arguments(
     """Return the rows with the aggregates' arguments in columns, and the calls that read these."""
     calls = []
     columns: dict[Any, str] = {}
+    if any(parameters_in(call) for _, call in aggregates):
+        rows = carrying(rows, at, low.terms)
     for variable, call in aggregates:
         argument = call.argument
         if argument is not None and argument not in columns:
@@ -416,8 +457,14 @@ def lower_construct(low: Lowering, node: graph.Construct, at: At, below: Lowered
             rows = low.fold(Constants(rows, {label: low.id(integer(1))}))
         else:
             rows = Number(rows, label, low.terms)
-    parts = [low.fold(Construct(rows, pattern, low.terms, label)) for pattern in node.template]
-    names = (*TRIPLE, *(name for name in rows.names if name == SINCE))
+    if any(map(parameters_in, node.parts()[:-1])):
+        rows = carrying(rows, at, low.terms)
+    query = carried(at)[:1] if carries(rows, at) else ()
+    parts = [
+        low.fold(Construct(rows, pattern, low.terms, label, query, parameter_columns(at)))
+        for pattern in node.template
+    ]
+    names = (*TRIPLE, *query, *(name for name in rows.names if name == SINCE))
     triples = low.union(parts) if parts else Always(Batch.empty(names))
     return low.made(Distinct(triples, names))
 
@@ -454,8 +501,11 @@ def lower_describe(low: Lowering, node: graph.Describe, at: At, below: Lowered) 
 
 def lower_ask(low: Lowering, node: graph.Ask, at: At, rows: Lowered) -> Lowered:
     """Lower an ASK: whether there is a row, at each instant."""
-    always = Always.of({}, 1, "unit")
-    nonempty = Distinct(Rename(rows.plain, {}), [])
+    query = carried(at)[:1] if carries(rows.operator, at) else ()
+    always: Operator = Always.of({}, 1, "unit")
+    if at.outer is not None and query:
+        always = projected_to(at.outer.rows, query)
+    nonempty = Distinct(Rename(rows.plain, dict(zip(query, query, strict=True))), query)
     return low.made(Mark(always, nonempty, None, ANSWER, low.terms))
 
 

@@ -1,4 +1,4 @@
-"""The sources of a plan: streams, static graphs and tables."""
+"""The sources of a plan: streams, static graphs and tables; and the time of its streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,18 @@ from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.operator import Operator, StepResult
 
 
-class StreamAccess(Operator):
+class Stream(Operator):
+    """The base of the operators that emit the items of a stream."""
+
+    scalars: ClassVar[tuple[str, ...]] = ("first", "last")
+
+    def __init__(self, names: Sequence[str], *inputs: Operator) -> None:
+        super().__init__(names, *inputs)
+        self.first, self.last = INFINITY, -1
+        """The least and the greatest timestamp of all items, also of those that are not emitted."""
+
+
+class StreamAccess(Stream):
     """The items of a stream, each over `[t, t+1)`, which the pipeline offers before each step.
 
     Its output is a physical stream (ESWC 2008, Definition 1).
@@ -49,6 +60,47 @@ class StreamAccess(Operator):
     @override
     def facts(self) -> str:
         return f"<{self.stream}>"
+
+
+class Clock(Operator):
+    """The time of several streams: their least watermark, and the span of their items.
+
+    It ignores the items. Operators that depend on time rather than on rows read it.
+
+    >>> clock = Clock(stream := StreamAccess("s"))
+    >>> stream.first = stream.last = 3
+    >>> clock.step([stream.nothing()], [2], False)[1], clock.begin
+    (2, None)
+    >>> clock.step([stream.nothing()], [5], False)[1], clock.begin
+    (5, 3)
+    """
+
+    family = "align"
+    scalars = ("last", "since", "_first", "_now")
+
+    def __init__(self, *streams: Operator) -> None:
+        super().__init__((), *streams)
+        self.since = [0] * len(streams)
+        """The timestamp of each stream from which on its items count."""
+        self._first, self.last = INFINITY, -1
+        """The least and the greatest timestamp of all items that count."""
+        self._now = -1
+
+    @property
+    def begin(self) -> int | None:
+        """The first timestamp, 0 without items; None while an earlier item may arrive."""
+        if self._first > self._now:
+            return None
+        return 0 if self._first == INFINITY else self._first
+
+    @override
+    def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
+        for stream, since in zip(self.inputs, self.since, strict=True):
+            if isinstance(stream, Stream) and stream.last >= since:
+                self._first = min(self._first, max(stream.first, since))
+                self.last = max(self.last, stream.last)
+        self._now = min(watermarks, default=INFINITY)
+        return self.nothing(), self._now
 
 
 class Always(Operator):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from streamsparql.algebra import graph
 from streamsparql.algebra.match import TriplePattern
+from streamsparql.algebra.parameter import Parameter
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.solutions import Solution, Variable
 from streamsparql.algebra.terms import BlankNode, Term
@@ -15,7 +17,7 @@ from streamsparql.limits import checked
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
-from streamsparql.physical.hidden import SINCE, variable_of
+from streamsparql.physical.hidden import SINCE, is_carried, variable_of
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, Stateless
 
@@ -25,7 +27,8 @@ class Construct(Stateless):
 
     Invalid triples are left out. `number` is the column that distinguishes equal rows; a blank node
     of the template is a function of its label, the row and that number. The distinct union over the
-    patterns of the template is the constructed graph.
+    patterns of the template is the constructed graph. The triples have the columns `kept`, and
+    the starts of events; `parameters` are the columns of the template's parameters.
 
     >>> from streamsparql.physical.operators.access import Always
     >>> terms, x = TermDictionary(), Variable("x")
@@ -44,31 +47,40 @@ class Construct(Stateless):
         pattern: TriplePattern,
         terms: TermDictionary,
         number: str | None = None,
+        kept: Sequence[str] = (),
+        parameters: Mapping[str, str] | None = None,
     ) -> None:
-        self._since = [name for name in input.names if name == SINCE]
-        super().__init__((*TRIPLE, *self._since), input)
+        kept = (*kept, *(name for name in input.names if name == SINCE))
+        super().__init__((*TRIPLE, *kept), input)
         self.pattern = pattern
         self.number = number
         self._terms = terms
+        self._kept, self._parameters = kept, parameters or {}
         self._fixed = {
             place: terms.id_of(place, keep=True)
             for place in pattern
-            if not isinstance(place, Variable | BlankNode)
+            if not isinstance(place, Variable | BlankNode | Parameter)
         }
 
     @override
     def apply(self, batch: Batch) -> Batch:
         columns = [self._column(place, batch) for place in self.pattern]
-        named = dict(zip(TRIPLE, columns, strict=True))
-        since = {name: batch.columns[name] for name in self._since}
-        triples = Batch({**named, **since}, batch.start, batch.end, batch.count)
+        kept = {name: batch.columns[name] for name in self._kept}
+        triples = Batch(
+            {**dict(zip(TRIPLE, columns, strict=True)), **kept},
+            batch.start,
+            batch.end,
+            batch.count,
+        )
         subjects, predicates = self._terms.sorts(columns[0]), self._terms.sorts(columns[1])
         valid = (subjects == IRI_SORT) | (subjects == BLANK_SORT)
         return triples.where(valid & (predicates == IRI_SORT) & (columns[2] != 0))
 
-    def _column(self, place: Term | Variable, batch: Batch) -> IntArray:
+    def _column(self, place: Term | Variable | Parameter, batch: Batch) -> IntArray:
         if isinstance(place, Variable):
             return batch.column(place.name)
+        if isinstance(place, Parameter):
+            return batch.columns[self._parameters[place.name]]
         if isinstance(place, BlankNode):
             return self._blank_nodes(place, batch)
         return np.full(len(batch), self._fixed[place], np.int64)
@@ -76,7 +88,11 @@ class Construct(Stateless):
     def _blank_nodes(self, place: BlankNode, batch: Batch) -> IntArray:
         """Return a node per distinct row: a hash of the terms of the row, computed row by row."""
         assert self.number is not None
-        named = {n: c for n, c in batch.columns.items() if n not in (self.number, SINCE)}
+        named = {
+            n: c
+            for n, c in batch.columns.items()
+            if n not in (self.number, SINCE) and not is_carried(n)
+        }
         columns = [*named.values(), batch.columns[self.number]]
         order, heads = grouped(columns, len(batch))
         first = order[heads]

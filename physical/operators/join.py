@@ -11,9 +11,11 @@ ahead of the other, that can be after the least watermark; the heap retains the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from streamsparql.algebra import access
 from streamsparql.algebra import join as algebra
+from streamsparql.algebra.plan import Plan
 from streamsparql.limits import check_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
@@ -40,7 +42,7 @@ class Join(Sliced):
     At each instant it is the join of ESWC 2008, Definition 10.
     """
 
-    implements = (algebra.Join,)
+    implements: ClassVar[tuple[type[Plan], ...]] = (algebra.Join,)
     state = "both inputs, until no match can follow; results that start after the watermark"
 
     def __init__(self, left: Operator, right: Operator, terms: StampValues | None = None) -> None:

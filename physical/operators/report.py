@@ -20,6 +20,8 @@ from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
 from streamsparql.physical.operator import Operator, StepResult
+from streamsparql.physical.operators.access import Clock
+from streamsparql.physical.operators.queries import QueryTable
 from streamsparql.physical.state.canonical import OPEN, Canonical
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import RowBuffer, Stateful
@@ -32,27 +34,39 @@ class Clip(Operator):
     """The part of the rows within the horizon `[begin, end)`.
 
     If the horizon begins with the first item of the streams, `begin` is None until that item is
-    known, and rows are retained until then.
+    known, and rows are retained until then. A `clock` knows it, or the caller sets `begin`; `lag`
+    is added to the time of the clock.
     """
 
     family = "align"
     state = "all rows, until the start of the horizon is known"
     scalars = ("begin", "end")
 
-    def __init__(self, input: Operator, begin: int | None, end: int = INFINITY) -> None:  # noqa: A002
-        super().__init__(input.names, input)
+    def __init__(
+        self,
+        input: Operator,  # noqa: A002 -- the role
+        begin: int | None,
+        end: int = INFINITY,
+        clock: Clock | None = None,
+        lag: int = 0,
+    ) -> None:
+        super().__init__(input.names, input, *([] if clock is None else [clock]))
         self.begin, self.end = begin, end
+        self.clock, self.lag = clock, lag
         self._waiting = Heap(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        (batch,), (watermark,) = batches, watermarks
+        batch, watermark = batches[0], watermarks[0]
+        if self.begin is None and self.clock is not None and self.clock.begin is not None:
+            self.begin = self.clock.begin + self.lag
         if self.begin is None:
             self._waiting.push(batch)
             return self.nothing(), -1
         if len(self._waiting):
             self._waiting.push(batch)
-            batch = self._waiting.release(INFINITY)
+            pieces = self._waiting.release(INFINITY)  # cuts are not changes, which reports count
+            batch = Canonical(self.names).consume(pieces, INFINITY, False).project(self.names)
         if len(batch) and (batch.start[0] < self.begin or self.end < INFINITY):
             start, end = np.maximum(batch.start, self.begin), np.minimum(batch.end, self.end)
             batch = batch.over(start, end).where(start < end)
@@ -96,6 +110,10 @@ class TemporalCoalesce(Operator):
         rows = self._rows.consume(batches[0], watermarks[0], cut and self.eager)
         return rows.project(self.names), min(watermarks[0], self._rows.first_start())
 
+    def open_rows(self) -> Batch:
+        """Return the rows that a later row could still extend, not in canonical form."""
+        return self._rows.rows()
+
     @override
     def parts(self) -> Mapping[str, Stateful]:
         return {OPEN: self._rows}
@@ -105,7 +123,8 @@ class Reports(Operator):
     """The rows of each report, over the instant of the report.
 
     Reports are at `origin + k * every`, or without `every` at each change. With `closing` a report
-    at `r` shows the snapshot of `r - 1`: it closes the period before it (R15).
+    at `r` shows the snapshot of `r - 1`: it closes the period before it (R15). If the horizon below
+    has a clock, it is that of the reports; otherwise the caller sets `clock`, `begin` and `last`.
     """
 
     family = "align"
@@ -120,11 +139,14 @@ class Reports(Operator):
         origin: int = 0,
         closing: bool = False,
         shown: Sequence[str] | None = None,
+        queries: QueryTable | None = None,
         *,
         events: bool = False,
         distinct: bool = False,
     ) -> None:
-        super().__init__(input.names, input)
+        timed = isinstance(input, Clip) and input.clock is not None
+        self._horizon = input if isinstance(input, Clip) and timed else None
+        super().__init__(input.names, input, *input.inputs[1:] if timed else ())
         self.events, self.distinct = events, distinct
         """Whether rows are events; whether a report has each row once."""
         self.shown = self.names if shown is None else tuple(shown)
@@ -140,6 +162,7 @@ class Reports(Operator):
         self.clock = -1
         """The instant up to which reports are emitted. The watermark of the plan can be greater,
         for instance if the plan is static."""
+        self._queries = queries
         self._identity = (_DETECTED,) if events else ()
         names = (*self.names, *self._identity)
         self._shown = RowBuffer(names)
@@ -151,15 +174,22 @@ class Reports(Operator):
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
-        (batch,) = batches
-        if len(batch):
-            self.last = max(self.last, int(batch.start[-1]), _last(batch.end))
+        batch = batches[0]
+        if self._horizon is not None:
+            self._read_clock(self._horizon, watermarks[1])
+        self.last = max(self.last, self._last_change(batch))
         if self.events:
             batch = self._detections(batch)
         self._stepped_at = self.clock
         ended = self.clock == INFINITY
-        until = self._label(self.last) + (self.every or 1) if ended else self._label(self.clock)
-        until = min(until, self._label(self._end))
+        until = (
+            self.first_report(self.last) + (self.every or 1)
+            if ended
+            else self.first_report(self.clock)
+        )
+        until = min(until, self.first_report(self._end))
+        if self.begin is None and not len(batch):  # nothing is reported before the horizon
+            return batch, INFINITY if ended else until
         if self.kind != "rstream":
             rows = self._differences(batch, until)
         elif self.every is None:
@@ -171,6 +201,19 @@ class Reports(Operator):
         self._report(rows, until)
         return rows.project(self.names), INFINITY if ended else until
 
+    def _read_clock(self, horizon: Clip, now: int) -> None:
+        assert horizon.clock is not None
+        self.clock = min(now, INFINITY - horizon.lag) + horizon.lag
+        self.last = max(self.last, horizon.clock.last + horizon.lag)
+        self.begin = horizon.begin
+
+    def _last_change(self, batch: Batch) -> int:
+        """Return the last instant at which rows start or end, without the cuts of leases."""
+        times = np.concatenate([batch.start, batch.end])
+        if self._queries is not None:
+            times = times[~np.isin(times, self._queries.cuts)]
+        return _last(times) if len(times) else -1
+
     @override
     def due(self) -> bool:
         return self.clock != self._stepped_at
@@ -181,7 +224,7 @@ class Reports(Operator):
         A column has the instant of the event, so that both of two equal events are reported.
         """
         if self.every is not None:
-            label = self._label(batch.start)
+            label = self.first_report(batch.start)
             batch = batch.over(label, label + self.every)
         return batch.with_columns({_DETECTED: batch.start})
 
@@ -197,7 +240,7 @@ class Reports(Operator):
             if self.kind != "rstream":
                 self._due += np.unique(rows.start).tolist()
         elif self.begin is not None:
-            first = self._label(self.begin) if self._next is None else self._next
+            first = self.first_report(self.begin) if self._next is None else self._next
             instants = range(first, until, self.every)
             check_rows(max(0, -(-(until - first) // self.every)), 0)
             self._due += instants
@@ -213,7 +256,7 @@ class Reports(Operator):
         due, self._due = self._due, []
         return due
 
-    def _label(self, instants: Instants) -> Instants:
+    def first_report(self, instants: Instants) -> Instants:
         """Return the first report that shows the snapshot of an instant or a later one."""
         return Grid(self.every or 1, self.origin).ceil(instants, later=self.lag)
 
@@ -225,8 +268,8 @@ class Reports(Operator):
         assert self.every is not None
         rows, since = self._shown.batch, self._reported
         if len(batch):
-            first = self._label(batch.start)
-            after = self._label(np.minimum(batch.end, INFINITY - self.every - 1))
+            first = self.first_report(batch.start)
+            after = self.first_report(np.minimum(batch.end, INFINITY - self.every - 1))
             aligned = batch.over(first, after).where(first < after)
             rows = Batch.concat([rows, aligned], self._shown.names)
         self._reported = max(since, until)
@@ -244,7 +287,7 @@ class Reports(Operator):
     def _snapshots_at(self, batch: Batch, instants: IntArray, until: int) -> Batch:
         """Return RSTREAM at each change."""
         rows = Batch.concat([self._shown.batch, batch], self._shown.names)
-        first = np.searchsorted(instants, self._label(rows.start), "left")
+        first = np.searchsorted(instants, self.first_report(rows.start), "left")
         after = np.searchsorted(instants, np.minimum(rows.end, INFINITY - 1) + self.lag, "left")
         self._shown.batch = rows.where(rows.end + (rows.end < INFINITY) * self.lag > until)
         shown = _spread_out(rows.over(first, after), len(instants), 0, 1)
@@ -257,7 +300,7 @@ class Reports(Operator):
         ends = batch.where(batch.end < INFINITY)
         for rows, at, sign in ((batch, batch.start, 1), (ends, ends.end, -1)):
             signs = np.full(len(rows), sign, np.int64) * rows.counts()
-            label = self._label(at)
+            label = self.first_report(at)
             changes = Batch({**rows.columns, _SIGN: signs}, label, label)
             self._changes.push(changes)
         due = self._changes.release(until - 1)

@@ -83,6 +83,10 @@ class SweepArea(RowStore):
         """Return an empty area of the same kind."""
         return SweepArea(self.names, self.shared, self._exact)
 
+    def _run(self, rows: Batch) -> AreaRun:
+        """Return a run of rows."""
+        return AreaRun(rows)
+
     @override
     def __len__(self) -> int:
         """Return the number of rows, including expired ones not yet purged. O(runs)."""
@@ -91,20 +95,21 @@ class SweepArea(RowStore):
     @override
     def rows(self) -> Batch:
         """Return all rows, including expired ones not yet purged. O(n)."""
-        return Batch.concat([run.rows for run in self._all_runs()], self.names)
+        return Batch.concat([run.rows for run in self.all_runs()], self.names)
 
     @override
     def retained_ids(self) -> Iterator[IntArray]:
-        for run in self._all_runs():
+        for run in self.all_runs():
             yield from id_columns(run.rows)
 
-    def _all_runs(self) -> Iterator[_Run]:
+    def all_runs(self) -> Iterator[AreaRun]:
+        """Return the runs of all partitions."""
         return (run for runs in self._runs.values() for run in runs)
 
     @override
     def own_table(self) -> pa.Table:
         """Return the rows with the numbers of their runs; a run determines when they are purged."""
-        sizes = [run.size for run in self._all_runs()]
+        sizes = [run.size for run in self.all_runs()]
         runs = np.repeat(np.arange(len(sizes)), sizes)
         return table_of(self.rows().with_columns({_RUN: runs}))
 
@@ -119,15 +124,15 @@ class SweepArea(RowStore):
         for first, after in pairwise(borders):
             part = rows.part(first, after).project(self.names)
             for bound, _ in self._by_bound(part):
-                self._runs.setdefault(bound, SortedKeyList(key=_expiry)).add(_Run(part))
+                self._runs.setdefault(bound, SortedKeyList(key=_expiry)).add(self._run(part))
 
     def insert(self, batch: Batch) -> None:
         """Insert rows. Amortised O(log n) per row, with a small constant: rows are copied."""
         for bound, places in self._by_bound(batch):
             rows = batch if places is None else batch.take(places)
-            self._add(bound, _Run(rows.project(self.names)))
+            self._add(bound, self._run(rows.project(self.names)))
 
-    def _add(self, bound: int, run: _Run) -> None:
+    def _add(self, bound: int, run: AreaRun) -> None:
         runs = self._runs.get(bound)
         if runs is None:
             runs = self._runs[bound] = SortedKeyList(key=_expiry)
@@ -136,7 +141,7 @@ class SweepArea(RowStore):
             if near is None:
                 break
             runs.remove(near)
-            run = near.followed_by(run)
+            run = self._run(Batch.concat([near.rows, run.rows]))
         runs.add(run)
 
     def query(self, batch: Batch, sharing: bool = False) -> Iterator[Pairs]:
@@ -148,7 +153,7 @@ class SweepArea(RowStore):
         for probes, run in self.probed(batch, sharing):
             yield from probes.pairs(run, run.candidates(probes))
 
-    def probed(self, batch: Batch, sharing: bool = False) -> Iterator[tuple[_Probes, _Run]]:
+    def probed(self, batch: Batch, sharing: bool = False) -> Iterator[tuple[_Probes, AreaRun]]:
         """Yield each run with the rows of a batch that probe it by the same variables."""
         if not self._runs or not len(batch):
             return
@@ -177,7 +182,7 @@ class SweepArea(RowStore):
                 run = runs.pop(0)
                 alive = run.rows.end > t
                 if alive.any():
-                    self._add(bound, _Run(run.rows.where(alive)))
+                    self._add(bound, self._run(run.rows.where(alive)))
             if not runs:
                 del self._runs[bound]
 
@@ -220,7 +225,7 @@ class SweepArea(RowStore):
                 assert 2 * dead <= run.size, "half of a run is alive"
 
 
-def _expiry(run: _Run) -> int:
+def _expiry(run: AreaRun) -> int:
     return run.expiry
 
 
@@ -236,7 +241,7 @@ class Candidates:
     """
 
     def __init__(
-        self, rows: int, parts: Sequence[tuple[_Probes, _Run, CandidateRanges | _Compared]]
+        self, rows: int, parts: Sequence[tuple[_Probes, AreaRun, CandidateRanges | _Compared]]
     ) -> None:
         self._parts = parts
         self.count = np.zeros(rows, np.int64)
@@ -282,7 +287,7 @@ class _Probes:
         return np.flatnonzero(mask[self.places])
 
     def pairs(
-        self, run: _Run, candidates: CandidateRanges | _Compared, chosen: IntArray | None = None
+        self, run: AreaRun, candidates: CandidateRanges | _Compared, chosen: IntArray | None = None
     ) -> Iterator[Pairs]:
         """Yield the pairs of these probes with the rows of a run, in blocks."""
         for i, j in candidates.pairs(chosen):
@@ -327,7 +332,7 @@ class _Compared:
         yield i, j
 
 
-class _Run:
+class AreaRun:
     """Rows that were inserted at about the same time, and their indexes."""
 
     def __init__(self, rows: Batch) -> None:
@@ -339,13 +344,9 @@ class _Run:
         """The first instant at which half of the rows (of many rows: of a sample) have ended."""
         self._indexes: dict[tuple[str, ...], KeyIndex] = {}
 
-    def near(self, later: _Run) -> bool:
+    def near(self, later: AreaRun) -> bool:
         """Return whether this run is short enough to be merged with a later one."""
         return self.size <= _FACTOR * later.size or self.size + later.size <= _SMALL
-
-    def followed_by(self, later: _Run) -> _Run:
-        """Return one run with the rows of both."""
-        return _Run(Batch.concat([self.rows, later.rows]))
 
     def index(self, key: tuple[str, ...]) -> KeyIndex:
         """Return the index by these variables, built at the first call."""

@@ -25,7 +25,7 @@ from streamsparql.cli.common_options import (
     read_text,
     split_name,
 )
-from streamsparql.cli.words import expand_names, place_files
+from streamsparql.cli.words import Reading, expand_names, place_files
 from streamsparql.errors import SourceError, StreamSparqlError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def check_data(options: argparse.Namespace) -> None:
         raise UsageError("--time-limit requires --engine embedded")
     if None not in (options.start, options.end) and options.start >= options.end:
         raise UsageError("--until must be after --from")
-    files = [options.query or "", *options.files]
+    files = [*options.query, *options.files]
     files += [*options.graph, *options.stream, *options.named, *options.map]
     if sum(file == "-" or file.endswith("=-") for file in files) > 1:
         raise UsageError("standard input can only be read once; pass - for one file only")
@@ -135,7 +135,7 @@ def raise_open_file_limit() -> None:
 _MAX_FILES = 10_240  # the maximum on macOS
 
 
-def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
+def run_arguments(query: Reading, options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `Query.run` for options that `check_data` has checked."""
     from streamsparql.run.input import existing_file
 
@@ -172,7 +172,7 @@ def run_arguments(query: Query, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def stamp_options(query: Query, options: argparse.Namespace) -> dict[str, Any]:
+def stamp_options(query: Reading, options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of timestamps as `Query.run` accepts them: one value, or by stream."""
     read: dict[str, Any] = {}
     for name in ("time_unit", "time_zone", "stamp_from"):
@@ -225,7 +225,7 @@ def _unwrap_single(files: Sequence[Any]) -> Any:
 
 
 def with_mappings(
-    query: Query,
+    query: Reading,
     options: argparse.Namespace,
     streams: Mapping[str, Any],
     read_mapping: Callable[[str], str],
@@ -307,17 +307,16 @@ CSV_DELIMITERS = {"tab": "\t", r"\t": "\t"}
 
 
 def check_targets(
-    query: Query, options: argparse.Namespace, arguments: dict[str, Any], *files: str | None
+    query: Reading, options: argparse.Namespace, arguments: dict[str, Any], *files: str | None
 ) -> None:
     """Raise an error if the run reads one of the files that it writes."""
     from streamsparql.run.input import RunInput, graph_sources
     from streamsparql.sinks import check_target
 
-    graphs = graph_sources(query, RunInput(**arguments))
+    graphs = graph_sources(query.graphs, RunInput(**arguments))
     maps = [(split_name(text, query.streams) or ("", text))[1] for text in options.map]
-    queries = [] if options.query is None else [options.query]
     for file in files:
-        check_target(file, [*queries, *maps, *arguments["streams"].values(), *graphs])
+        check_target(file, [*options.query, *maps, *arguments["streams"].values(), *graphs])
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from streamsparql.cli.data_options import (
     run_arguments,
 )
 from streamsparql.cli.screen import Screen
-from streamsparql.cli.words import add_words, compile_query, name_query
+from streamsparql.cli.words import add_words, compile_query, name_queries
 from streamsparql.errors import StreamSparqlError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def add_explain(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="show how a query is read, its plan, and its costs",
-        usage="%(prog)s QUERY [FILE ...] [OPTION ...]",
+        usage="%(prog)s QUERY ... [FILE ...] [OPTION ...]",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
         add_help=False,
@@ -110,13 +110,12 @@ def add_check(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
-    """Explain a query; `defaults` are the default values of the data options."""
-    name_query(options)
+    """Explain a query, or several; `defaults` are the default values of the data options."""
+    name_queries(options)
     data = options.stream or options.files
     over_data = options.analyze or (options.stage == "spark" and data)
     _check_options(options, {} if over_data else defaults)
     check_output(options.output)
-    query = compile_query(options)
     if options.format is None:
         extension = os.path.splitext(options.output or "")[1].lower()
         options.format = _EXTENSIONS.get(extension)
@@ -125,11 +124,17 @@ def _explain(defaults: Mapping[str, Any], options: argparse.Namespace) -> int:
 
             why = conversion(extension[1:]) or "unknown extension; add --format"
             raise UsageError(f"-o {options.output}: {why}")
+    if options.output and any(_is_same_file(options.output, file) for file in options.query):
+        raise UsageError(f"-o {options.output}: would overwrite the query")
+    if len(options.query) > 1:
+        from streamsparql.cli.several import explain_several
+
+        _show(explain_several(options), options)
+        return 0
+    query = compile_query(options)
     if not over_data:
         from streamsparql.look.explain import explain
 
-        if options.output and options.query and _is_same_file(options.output, options.query):
-            raise UsageError(f"-o {options.output}: would overwrite the query")
         _show(partial(explain, query, options.stage, options.format), options)
         return 0
     options.name = "streamsparql"

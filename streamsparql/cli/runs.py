@@ -35,7 +35,7 @@ from streamsparql.cli.summary import (
     show_short_windows,
     show_why_empty,
 )
-from streamsparql.cli.words import add_words, compile_query, name_query
+from streamsparql.cli.words import add_words, compile_query, name_queries
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -46,20 +46,23 @@ OUTPUT_FORMATS = (
 )
 VALUES = ("terms", "native")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
-_EXAMPLE = "example: streamsparql run query.rq wind.nq --graph turbines.ttl"
+_EXAMPLES = """\
+examples:
+  streamsparql run query.rq wind.nq --graph turbines.ttl
+  streamsparql run queries/*.rq wind.nq -o results/"""
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the command `run`."""
     parser = commands.add_parser(
         "run",
-        help="run a query over files or standard input",
-        usage="%(prog)s QUERY [FILE ...] [--stream [IRI=]FILE ...] [OPTION ...]",
-        epilog=_EXAMPLE,
+        help="run queries over files or standard input",
+        usage="%(prog)s QUERY ... [FILE ...] [--stream [IRI=]FILE ...] [OPTION ...]",
+        epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
         add_help=False,
     )
-    title = "run a query over files, folders or standard input"
+    title = "run a query, or several, over files, folders or standard input"
     add_compile_options(parser, add_words, title)
     add_data_options(parser)
     group = parser.add_argument_group("results")
@@ -86,15 +89,19 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    name_query(options)
+    name_queries(options)
     check_data(options)
+    if len(options.query) > 1:
+        from streamsparql.cli.several import run_several
+
+        return run_several(options)
     query = compile_query(options)
     name, options.name = options.name, "streamsparql"
     _check_options(options, query)
     arguments = run_arguments(query, options)
     _check_files(query, options, arguments)
     show_warnings(query, name, options.quiet)
-    _warn_of_bare_period(query, options)
+    warn_of_bare_period(query, options)
     with Summary(options.rejects, options.quiet) as summary:
         if options.engine == "embedded":
             return _run_embedded(query, name, arguments, options, summary)
@@ -102,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
             return _run_on_spark(query, on_spark, options, summary)
 
 
-def _warn_of_bare_period(query: Query, options: argparse.Namespace) -> None:
+def warn_of_bare_period(query: Query, options: argparse.Namespace) -> None:
     """Warn of a period of reports without a unit, if windows move by seconds."""
     grid = query.report.every
     if not options.bare_period or options.quiet or options.every >= _SECOND or grid is None:
@@ -120,17 +127,9 @@ _SECOND = 1_000
 
 
 def _check_options(options: argparse.Namespace, query: Query) -> None:
-    if _target(options)[1] == "nq" and query.form not in ("construct", "describe"):
-        raise UsageError(f"nq is a format for triples, not for {query.form.upper()}; use jsonl")
     kind = _target(options)[1]
-    if kind.startswith("sparql-") and query.form in ("construct", "describe"):
-        raise UsageError(f"{kind} is a format for solutions, not for {query.form.upper()}; use nq")
-    if options.values == "native" and kind not in ("csv", "jsonl", "parquet"):
-        raise UsageError("--values native requires --output csv, jsonl or parquet")
-    if options.escape_formulas and kind != "csv":
-        raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
-    if options.output == "parquet" and options.file is None:
-        raise UsageError("--output parquet requires -o FILE")
+    check_form(kind, query.form, query.form.upper())
+    check_format(options, kind)
     if options.file is not None and options.output is None and not _implies_format(options.file):
         raise UsageError(f"-o {options.file}: unknown extension; add --output")
     if options.emit == "eager":
@@ -138,6 +137,25 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
             raise UsageError("--emit eager applies to rows, not to reports, which are final")
         if options.engine == "spark":
             raise UsageError("--emit eager requires --engine embedded")
+
+
+def check_form(kind: str, form: str, shown: str) -> None:
+    """Raise an error if a format does not show the results of a form of queries."""
+    triples = form in ("construct", "describe")
+    if kind == "nq" and not triples:
+        raise UsageError(f"nq is a format for triples, not for {shown}; use jsonl")
+    if kind.startswith("sparql-") and triples:
+        raise UsageError(f"{kind} is a format for solutions, not for {shown}; use nq")
+
+
+def check_format(options: argparse.Namespace, kind: str) -> None:
+    """Raise an error if the options of the output contradict its format."""
+    if options.values == "native" and kind not in ("csv", "jsonl", "parquet"):
+        raise UsageError("--values native requires --output csv, jsonl or parquet")
+    if options.escape_formulas and kind != "csv":
+        raise UsageError("--escape-formulas requires --output csv, or -o FILE.csv")
+    if options.output == "parquet" and options.file is None:
+        raise UsageError("--output parquet requires -o FILE")
     check_output(options.file)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from streamsparql.run.notes import DataNotes
     from streamsparql.run.replay import Replay
     from streamsparql.run.reports import Reporting
+    from streamsparql.run.session_replay import SessionReplay
     from streamsparql.sources import Reject
 
 _REJECTS_SHOWN = 3
@@ -40,7 +41,7 @@ class Progress:
         self._began = self._last = monotonic()
         self._visible = False
 
-    def show(self, replay: Replay) -> None:
+    def show(self, replay: Replay | SessionReplay) -> None:
         """Update the line, a few times per second."""
         now = monotonic()
         if not self._enabled or now - self._began < _PROGRESS_DELAY:
@@ -104,7 +105,7 @@ class Summary:
             if error is None:
                 raise EngineError(f"cannot write {self._name}: {failure.strerror}") from None
 
-    def record(self, replay: Replay) -> None:
+    def record(self, replay: Replay | SessionReplay) -> None:
         """Record the items that were rejected since the last call."""
         self._record(replay.drain())
 
@@ -122,8 +123,10 @@ class Summary:
         except OSError as error:
             raise EngineError(f"cannot write {self._name}: {error.strerror}") from None
 
-    def show(self, replay: Replay, interrupted: int | None = None) -> None:
+    def show(self, replay: Replay | SessionReplay, interrupted: int | None = None) -> None:
         """Print the accounting of a run; `interrupted` is the watermark if it ended early."""
+        from streamsparql.look.lints import without_schema
+
         if self._quiet:
             return
         accounting = replay.accounting
@@ -145,9 +148,10 @@ class Summary:
             up_to = f"complete up to {instant(interrupted)}" if interrupted >= 0 else "no results"
             text = f"interrupted, {up_to}: {text}"
         print(text, file=sys.stderr)
-        _warn_without_schema(replay)
+        for query in replay.without_schema():
+            print(without_schema(query.translation), file=sys.stderr)
         self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
-        show_notes(replay.execution.notes())
+        show_notes(replay.notes())
 
     def show_rejects(self, rejects: Sequence[Reject], notes: DataNotes | None = None) -> None:
         """Print the summary of `prepare`, which counts only the items that it rejects."""
@@ -191,15 +195,6 @@ class Summary:
         if more > 0:
             where = f"; {self._name} has all" if self._name else "; --rejects FILE writes all"
             print(f"  … and {more:,} more{where}", file=sys.stderr)
-
-
-def _warn_without_schema(replay: Replay) -> None:
-    from streamsparql.look.lints import without_schema
-    from streamsparql.physical.entailment.schema import NO_SCHEMA
-
-    execution = replay.execution
-    if execution.catalog.schema == NO_SCHEMA:
-        print(without_schema(execution.query.translation), file=sys.stderr)
 
 
 def show_notes(notes: DataNotes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from streamsparql.cli.common_options import (
     UsageError,
@@ -25,9 +25,25 @@ _NAMED = ("stream", "named", "map", "time_unit", "time_zone", "stamp_from")
 """The options whose values may start with the IRI of a stream or graph."""
 
 
+class Reading(Protocol):
+    """What reads streams and graphs: a query, or several."""
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that it reads."""
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The static graphs that it names."""
+
+    @property
+    def prefixes(self) -> Mapping[str, str]:
+        """The prefixes that it declares."""
+
+
 def add_words(group: argparse._ArgumentGroup) -> None:
     """Add the query, as a file or as text, and the files of its data, as one entry of the help."""
-    words, text = "a query, and the files of its stream", "the text of a query"
+    words, text = "queries, and the files of their streams", "the text of a query"
     add_together(
         "a file, a text or - for stdin; stream files",
         group.add_argument("words", metavar="QUERY [FILE ...]", nargs="*", help=words),
@@ -35,15 +51,15 @@ def add_words(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def name_query(options: argparse.Namespace) -> None:
-    """Set `query`, a file or None, and `files`, the data, from the words of a command.
+def name_queries(options: argparse.Namespace) -> None:
+    """Set `query`, the files of queries, and `files`, the data, from the words of a command.
 
     Words that end in `.rq` are queries; if none does and there is no text, the first word is one.
 
     >>> options = argparse.Namespace(words=["wind.nq", "power.rq"], inline=None)
-    >>> name_query(options)
+    >>> name_queries(options)
     >>> options.query, options.files
-    ('power.rq', ['wind.nq'])
+    (['power.rq'], ['wind.nq'])
     """
     words = list(options.words)
     queries = [word for word in words if word.lower().endswith(QUERY_EXTENSIONS)]
@@ -54,11 +70,9 @@ def name_query(options: argparse.Namespace) -> None:
         _reject_text(words[0])
     for query in queries:
         words.remove(query)
-    if len(queries) > 1:
-        raise UsageError(f"{queries[1]}: a second query; expected one")
     if queries and options.inline is not None:
         raise UsageError(f"-q is a query, and {queries[0]} another; leave out one of the two")
-    options.query, options.files = queries[0] if queries else None, words
+    options.query, options.files = queries, words
 
 
 def _reject_text(word: str) -> None:
@@ -67,14 +81,14 @@ def _reject_text(word: str) -> None:
 
 
 def compile_query(options: argparse.Namespace) -> Query:
-    """Compile the query that `name_query` found."""
+    """Compile the only query that `name_queries` found."""
     if options.inline is None:
-        return compile_file(options.query, options)
+        return compile_file(options.query[0], options)
     options.name = "the query"
     return compile_text(options.inline, options)
 
 
-def place_files(query: Query, options: argparse.Namespace) -> None:
+def place_files(query: Reading, options: argparse.Namespace) -> None:
     """Add the data files to the stream that the query reads, static ones to its default graph.
 
     A file is static if the query reads no stream, or if its format has no timestamps.
@@ -93,7 +107,7 @@ def place_files(query: Query, options: argparse.Namespace) -> None:
     options.files = []
 
 
-def expand_names(query: Query, options: argparse.Namespace) -> None:
+def expand_names(query: Reading, options: argparse.Namespace) -> None:
     """Expand prefixed names in the options that start with the IRI of a stream or graph."""
     known = (*query.streams, *query.graphs)
     for option in _NAMED:

@@ -7,7 +7,7 @@ displayed, so running a query imports no drawing code, and no class is patched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
@@ -113,6 +113,18 @@ def explain_empty(result: Any, report: Any, every: Any) -> Any:
 def draw_trace(trace: Any) -> Any:
     """Return a picture of the timelines of a trace's operators."""
     raise NotImplementedError(type(trace))
+
+
+@Display
+def draw_session(session: Any, format: str, color: bool, width: int) -> str:  # noqa: A002
+    """Return the plans of a session in a format of `explain`."""
+    raise NotImplementedError(type(session))
+
+
+@Display
+def lint_query(query: Any) -> Sequence[Warning]:
+    """Return the warnings about a compiled query."""
+    raise NotImplementedError(type(query))
 
 
 @Display

@@ -7,14 +7,16 @@ that printing a logical plan loads no engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamsparql import display
 from streamsparql.display import Description, prefixes_of
+from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
     from streamsparql.algebra.plan import Plan
+    from streamsparql.compiled import CompiledQuery
     from streamsparql.display.picture import Picture
     from streamsparql.display.why_empty import WhyEmpty
     from streamsparql.look.equivalence import Equivalence
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from streamsparql.physical.operator import Operator
     from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.live import Live
+    from streamsparql.run.registered import Registered
     from streamsparql.run.result import Result
+    from streamsparql.run.session import Session
     from streamsparql.run.time_arguments import Duration
 
 PLAN = "streamsparql.algebra.plan.Plan"
@@ -33,6 +37,8 @@ OPERATOR = "streamsparql.physical.operator.Operator"
 RESULT = "streamsparql.run.result.Result"
 WHY_EMPTY = "streamsparql.display.why_empty.WhyEmpty"
 LIVE = "streamsparql.run.live.Live"
+SESSION = "streamsparql.run.session.Session"
+REGISTERED = "streamsparql.run.registered.Registered"
 APPLICATION = "streamsparql.look.rewrites.Application"
 REWRITES = "streamsparql.look.rewrites.Rewrites"
 EQUIVALENCE = "streamsparql.look.equivalence.Equivalence"
@@ -164,6 +170,54 @@ def _live_html(live: Live[Any]) -> str:
     from streamsparql.look.jupyter.live_view import live_html
 
     return live_html(live.stats(), live.closed)
+
+
+@display.lint_query.register("streamsparql.compiled.CompiledQuery")
+def _query_warnings(query: CompiledQuery) -> Sequence[Warning]:
+    from streamsparql.look.lints import lint
+
+    return lint(query.translation)
+
+
+# -- sessions --------------------------------------------------------------------------------------
+
+
+@display.draw_session.register(SESSION)
+def _session_plans(
+    session: Session,
+    format: str,  # noqa: A002 -- the public name
+    color: bool,
+    width: int,
+) -> str:
+    from streamsparql.look.explain.session import ExplainedPlan, explain_session
+
+    plans = [ExplainedPlan(*plan) for plan in session.plans()]
+    queries = ((query.name, query.query.text) for query in session.queries.values())
+    return explain_session(plans, queries, format, color, width)
+
+
+@display.display_text.register(SESSION)
+def _session_text(session: Session) -> str:
+    return session.explain()
+
+
+@display.display_html.register(SESSION)
+def _session_html(session: Session) -> str:
+    from streamsparql.look.explain.session import ExplainedPlan, session_box
+
+    return _box_html(session_box([ExplainedPlan(*plan) for plan in session.plans()]))
+
+
+@display.display_text.register(REGISTERED)
+def _registered_text(registered: Registered) -> str:
+    return repr(registered)
+
+
+@display.display_html.register(REGISTERED)
+def _registered_html(registered: Registered) -> str:
+    from html import escape
+
+    return f"<code>{escape(visible(repr(registered)))}</code>"
 
 
 # -- rewrites, comparisons, traces -----------------------------------------------------------------

@@ -89,7 +89,10 @@ class RowDecoder:
             keys = sort_keys(self.ranking, batch, self.terms)
             order = sorted(range(len(batch)), key=keys.__getitem__)
             batch = batch.take(np.array(order, np.int64))
-        rows = self.rows(batch)
+        return self.snapshot_of(self.rows(batch))
+
+    def snapshot_of(self, rows: Sequence[Row]) -> Any:
+        """Return decoded rows of one instant, which are in order, as a snapshot."""
         if self.form == "ask":
             return rows[0]["answer"] if rows else None
         if self.form == "select":

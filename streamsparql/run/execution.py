@@ -252,7 +252,7 @@ class Execution:
             **self._large,
         )
         meter = self.guard.meter
-        return chunks if meter is None else _metered(chunks, meter, f"<{stream}>")
+        return chunks if meter is None else metered_chunks(chunks, meter, f"<{stream}>")
 
     def wanted(self, stream: str) -> Wanted | None:
         """Return the predicates and places of a stream that the query reads; None if all."""
@@ -467,7 +467,7 @@ class Execution:
         return batch.with_columns({column: self.terms.of_integers(batch.start)})
 
 
-def _metered(chunks: Iterator[Chunk], meter: Meter, name: str) -> Iterator[Chunk]:
+def metered_chunks(chunks: Iterator[Chunk], meter: Meter, name: str) -> Iterator[Chunk]:
     """Yield chunks; check the time and the size of the terms after each."""
     with naming(lambda: f"reading {name}"):
         for chunk in chunks:

@@ -152,24 +152,24 @@ def _check_stream_names(query: CompiledQuery, options: Mapping[str, Any]) -> Non
                 raise SourceError(f"{option}: unknown stream <{name}>; the query reads {reads}")
 
 
-def _with_whole_iris(query: CompiledQuery, options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_whole_iris(prefixes: Mapping[str, str], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options with predicates of `stamp_from` in angle brackets, without prefixes."""
     place = options.get("stamp_from")
     if isinstance(place, Mapping):
-        whole: Any = {name: _whole_iri(query, each) for name, each in place.items()}
+        whole: Any = {name: _whole_iri(prefixes, each) for name, each in place.items()}
     else:
-        whole = _whole_iri(query, place)
+        whole = _whole_iri(prefixes, place)
     return {**options, "stamp_from": whole}
 
 
-def _whole_iri(query: CompiledQuery, place: Any) -> Any:
+def _whole_iri(prefixes: Mapping[str, str], place: Any) -> Any:
     """Return a predicate as an IRI in angle brackets; a column or a path as it is."""
     if not isinstance(place, str) or place.startswith("<") or ":" not in place:
         return place
     prefix, _, local = place.partition(":")
     if local.startswith("//") or prefix == "urn":
         return f"<{place}>"
-    start = query.prefixes.get(prefix, WELL_KNOWN.get(prefix))
+    start = prefixes.get(prefix, WELL_KNOWN.get(prefix))
     if start is None:
         raise EngineError(
             f"stamp_from: undeclared prefix {prefix}: in {place!r}; write the whole IRI"
@@ -183,12 +183,22 @@ def live_input_of(
     """Check the arguments of `open`; return them without streams, which are pushed later."""
     _check_own_output(query)
     check_graphs(query, graphs)
+    _check_delay("an open query", options)
+    return _input_with_limits(query, {}, graph, graphs, options)
+
+
+def session_input_of(graph: Any, graphs: Mapping[str, Any] | None, **options: Any) -> RunInput:
+    """Check the arguments of a session; its queries name the streams later."""
+    _check_delay("a session", options)
+    return RunInput({}, graph, _by_iri(graphs), **_in_milliseconds(_with_whole_iris({}, options)))
+
+
+def _check_delay(what: str, options: Mapping[str, Any]) -> None:
     if options.get("max_delay") == AUTO:
         raise EngineError(
-            "max_delay='auto' sorts a whole history; an open query has no end: pass the longest"
+            f"max_delay='auto' sorts a whole history; {what} has no end: pass the longest"
             " delay of its items"
         )
-    return _input_with_limits(query, {}, graph, graphs, options)
 
 
 def _in_milliseconds(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,7 +227,7 @@ def _input_with_limits(
 ) -> RunInput:
     """Return the input of a run, whose limits are by default those of `compile`."""
     _check_stream_names(query, options)
-    options = _in_milliseconds(_with_whole_iris(query, options))
+    options = _in_milliseconds(_with_whole_iris(query.prefixes, options))
     run_input = RunInput(streams, graph, _by_iri(graphs), **options)
     if run_input.limits is None:
         return replace(run_input, limits=query.recipe.limits)
@@ -275,10 +285,10 @@ def check_graphs(query: CompiledQuery, graphs: Mapping[Any, Any] | None) -> None
             raise SourceError(f"unknown graph <{graph}>; the query reads {reads}")
 
 
-def graph_sources(query: CompiledQuery, run_input: RunInput) -> list[Any]:
+def graph_sources(names: Iterable[str], run_input: RunInput) -> list[Any]:
     """Return the sources of a query's graphs: those passed, and those that `files` allows."""
     passed = run_input.graphs
-    allowed = [_allowed(name, run_input.files) for name in query.graphs if name not in passed]
+    allowed = [_allowed(name, run_input.files) for name in names if name not in passed]
     return [run_input.graph, *passed.values(), *allowed]
 
 

@@ -25,16 +25,15 @@ from streamsparql.run.coroutines import (
 from streamsparql.run.execution import Execution, ranking_of
 from streamsparql.run.input import RunInput
 from streamsparql.run.live_stats import OperatorStats, Stats
-from streamsparql.run.notes import DataNotes
+from streamsparql.run.notes import warn_of_units
+from streamsparql.run.pushed import pushed_item
 from streamsparql.run.record_check import RecordCheck, mappings_of, record_mapping
 from streamsparql.run.reports import requested_reports
 from streamsparql.run.time_arguments import instant_argument, period_argument
-from streamsparql.sources import Accounting, Chunk, Mapped, Reject
+from streamsparql.sources import Chunk, Mapped, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
-from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import files_of
-from streamsparql.sources.term_texts import check_triple
 from streamsparql.values import check_values
 from streamsparql.values.frames import check_library, pandas_frame, polars_frame
 
@@ -150,21 +149,7 @@ class Live(Displayed, Generic[_Emitted]):
         """
         self._buffer(stream)
         reading = self._execution.readings[str(stream)]
-        stamps = reading.stamps
-        if reading.predicate is not None:
-            raise EngineError(
-                "stamp_from reads the time of whole messages; use push_many, or push_record"
-            )
-        try:
-            check_triple(triple)
-            if t is None:
-                t = stamps.now()
-            stamps.check(t)
-            for end in times:
-                stamps.check(end)
-        except ValueError as error:
-            raise SourceError(f"<{stream}>: {error}") from None
-        self._append(str(stream), (triple, t, *times), None)
+        self._append(str(stream), pushed_item(stream, reading, triple, t, times), None)
 
     def push_record(self, stream: str, record: Any, mapping: Any = None) -> None:
         """Push a record, a dict or the text of a JSON object, of which a mapping makes triples.
@@ -654,12 +639,7 @@ class Live(Displayed, Generic[_Emitted]):
 
     def _warn_of_units(self) -> None:
         """Warn of units of timestamps that were recognised by their size, once."""
-        readings = self._execution.readings.items()
-        recognised = {n: r.stamps.recognised for n, r in readings if n not in self._noted}
-        units = {name: unit for name, unit in recognised.items() if unit is not None}
-        if units:
-            self._noted.update(units)
-            DataNotes(units, CellLog(), Accounting(), 0).issue()
+        warn_of_units(self._execution.readings, self._noted)
 
     def _call_on_row(self) -> None:
         """Call `on_row` with each row that is due; once, whether or not it raises."""

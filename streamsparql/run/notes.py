@@ -8,6 +8,7 @@ from typing import NamedTuple
 from streamsparql.errors import warn
 from streamsparql.sources import Accounting
 from streamsparql.sources.failed_cells import CellLog
+from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import UNIT_NAMES, RecognisedUnit
 from streamsparql.text.instants import instant
 
@@ -73,3 +74,12 @@ max_delay='auto' sorts the whole input
         """Issue the notes as warnings."""
         for line in self.lines():
             warn(line)
+
+
+def warn_of_units(readings: Mapping[str, Reading], noted: set[str]) -> None:
+    """Warn of units of timestamps that were recognised by their size, once: note the streams."""
+    recognised = {n: r.stamps.recognised for n, r in readings.items() if n not in noted}
+    units = {name: unit for name, unit in recognised.items() if unit is not None}
+    if units:
+        noted.update(units)
+        DataNotes(units, CellLog(), Accounting(), 0).issue()

@@ -14,11 +14,13 @@ import pyarrow as pa
 from streamsparql.algebra.event import returns_events
 from streamsparql.compiled import CompiledQuery
 from streamsparql.physical.batch import Batch
+from streamsparql.physical.entailment.schema import NO_SCHEMA
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import Heap
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
+from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import Reporting
 from streamsparql.sinks import Layout
 from streamsparql.sources import Accounting, Reject
@@ -89,6 +91,15 @@ class Replay:
     def accounting(self) -> Accounting:
         """The counts of the items that were read so far, over all streams."""
         return self.execution.accounting
+
+    def notes(self) -> DataNotes:
+        """Return what a reader of the results should know about the data."""
+        return self.execution.notes()
+
+    def without_schema(self) -> list[CompiledQuery]:
+        """Return the query if it has entailment, and the static graphs no schema."""
+        execution = self.execution
+        return [execution.query] if execution.catalog.schema == NO_SCHEMA else []
 
     def tables(self) -> Iterator[pa.Table]:
         """Emit the rows as tables, as `Result.to_arrow` returns them; one after each step.

@@ -10,6 +10,7 @@ from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE
 from streamsparql.physical.hidden import ANSWER
 from streamsparql.physical.operator import INFINITY, Operator
+from streamsparql.physical.operators.queries import QueryTable
 from streamsparql.physical.operators.report import Clip, RelationToStream, Reports
 from streamsparql.run.time_arguments import period_argument
 from streamsparql.sinks import SPARQL_FORMATS
@@ -68,6 +69,11 @@ def is_timeless(query: CompiledQuery, requested: Reporting | None, kind: str) ->
     return kind in SPARQL_FORMATS and requested is None and not query.streams
 
 
+def fed_reports(query: CompiledQuery) -> Reporting:
+    """Return the reports that a query feeds to a stream: those of its text, by default ISTREAM."""
+    return reporting(query, query.report.kind or "istream", None)
+
+
 def reports_of(
     reporting: Reporting,
     rows: Operator,
@@ -76,15 +82,31 @@ def reports_of(
     end: int = INFINITY,
 ) -> Reports:
     """Return the operator that emits reports of the rows of a query, which may be events."""
+    distinct = events and query.form == "construct"
+    columns = result_columns(query)
+    reports = report_operator(reporting, rows, columns, events=events, distinct=distinct)
+    if not isinstance(rows, Clip):
+        reports.end = end
+    return reports
+
+
+def report_operator(
+    reporting: Reporting,
+    rows: Operator,
+    columns: tuple[str, ...],
+    queries: QueryTable | None = None,
+    *,
+    events: bool = False,
+    distinct: bool = False,
+) -> Reports:
+    """Return the operator that emits reports of rows; `columns` are those of the result.
+
+    The rows may be those of the `queries` that share a plan.
+    """
+    kind, every, origin, closing = reporting
     reports = Reports(
-        rows,
-        reporting.kind,
-        reporting.every,
-        reporting.origin,
-        reporting.closing,
-        result_columns(query),
-        events=events,
-        distinct=events and query.form == "construct",
+        rows, kind, every, origin, closing, columns, queries, events=events, distinct=distinct
     )
-    reports.end = rows.end if isinstance(rows, Clip) else end
+    if isinstance(rows, Clip):
+        reports.end = rows.end
     return reports

@@ -517,7 +517,7 @@ class Result(Displayed):
         kind = resolved_format(target, format)
         timeless = is_timeless(self._query, wanted, kind)
         run_input = self.computation.input
-        graphs = graph_sources(self._query, run_input)
+        graphs = graph_sources(self._query.graphs, run_input)
         check_target(target, [*run_input.streams.values(), *graphs])
         tables, layout = self._tables(SNAPSHOT if timeless else wanted, timestamps)
         times = () if timeless else layout.times

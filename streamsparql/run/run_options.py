@@ -98,6 +98,18 @@ class LiveOptions(InputOptions, OutputOptions, PushOptions, total=False):
     """The options of an open query: how its input is read and its rows are emitted."""
 
 
+class SessionOptions(InputOptions, total=False):
+    """The options of a session.
+
+    `history` is the duration for which items are kept, so that queries that are registered later
+    start with them; a stream that is silent for the duration `idle` of the others' time is left out
+    of the watermark. `limits` bound each step, and the text of each query.
+    """
+
+    history: Duration
+    idle: Duration | None
+
+
 DEFAULTS: dict[str, Any] = {
     "start": None,
     "end": None,
@@ -120,6 +132,7 @@ DEFAULTS: dict[str, Any] = {
     "slabs": None,
     "step": None,
     "limit": 1_000,
+    "history": 0,
 }
 """The default of each option."""
 

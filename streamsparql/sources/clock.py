@@ -39,6 +39,15 @@ class StreamClock:
         self._idle = idle
         self._watermark = 0
 
+    def add(self, name: str) -> None:
+        """Add a stream."""
+        self._marks.setdefault(name, 0)
+
+    def remove(self, name: str) -> None:
+        """Remove a stream."""
+        del self._marks[name]
+        self._reported.pop(name, None)
+
     def advance(self, name: str, watermark: int) -> None:
         """Note that a stream reported: an item, or its watermark."""
         self._marks[name] = max(self._marks[name], watermark)

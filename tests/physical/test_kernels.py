@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.physical.batch import IntArray
-from streamsparql.physical.kernels import intervals
+from streamsparql.physical.kernels import intervals, segment_tree
 from streamsparql.physical.kernels.intervals import (
     TimeCodes,
     by_group_and_time,
@@ -19,6 +20,7 @@ from streamsparql.physical.kernels.intervals import (
     running_max,
     split_by_coverage,
 )
+from streamsparql.physical.kernels.segment_tree import SegmentTree
 
 EPOCH = 1_700_000_000_000
 FAR = (1 << 62) + 1
@@ -124,3 +126,25 @@ def test_a_row_is_split_into_gaps_and_covered_pieces(
             new = emitted_until[group] <= t < last
             assert sum(s <= t < e for g, s, e in gaps if g == group) == (new and not is_covered)
             assert sum(s <= t < e for g, s, e in covered if g == group) == (new and is_covered)
+
+
+border = st.one_of(st.integers(0, 6).map(float), st.sampled_from([-np.inf, np.inf, np.nan]))
+value = st.one_of(
+    st.integers(-1, 14).map(lambda n: n / 2), st.sampled_from([-np.inf, np.inf, np.nan])
+)
+
+
+@given(st.lists(st.tuples(border, border), max_size=9), st.lists(value, max_size=9), st.booleans())
+def test_a_value_lies_in_the_intervals_that_the_tree_finds(
+    intervals_: list[tuple[float, float]], values: list[float], short: bool
+) -> None:
+    low, high = np.array(intervals_, np.float64).reshape(-1, 2).T
+    with patch.object(segment_tree, "_SHORT", 10**6 if short else 0):
+        pairs = [*SegmentTree(low, high).stab(np.array(values, np.float64))]
+    places = [
+        (i, j) for one, other in pairs for i, j in zip(one.tolist(), other.tolist(), strict=True)
+    ]
+    assert sorted(places) == [
+        (i, j) for i, v in enumerate(values) for j, (a, b) in enumerate(intervals_) if a <= v <= b
+    ]
+    assert [i for i, _ in places] == sorted(i for i, _ in places), "by value"

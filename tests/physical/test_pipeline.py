@@ -117,6 +117,106 @@ def test_a_deep_plan_runs() -> None:
     assert len(rows) == 1
 
 
+# -- Many roots
+
+
+def test_roots_share_operators_until_the_last_reader_goes() -> None:
+    shared = CountingPass(StreamAccess("s"))
+    one, two = CountingPass(shared), CountingPass(shared)
+    pipeline = Pipeline(one, TermDictionary())
+    pipeline.add(two)
+    pipeline.step({"s": triples(7, 8)}, {"s": 5})
+    assert shared.steps == 1
+    assert [len(pipeline.output(root)) for root in (one, two)] == [2, 2]
+    pipeline.remove(one)
+    assert pipeline.operators == [shared.inputs[0], shared, two]
+    pipeline.step({"s": triples(9, start=5)}, {"s": 6})
+    assert (one.steps, two.steps) == (1, 2)
+    pipeline.remove(two)
+    assert pipeline.operators == []
+    assert not pipeline.counts
+    assert pipeline.step({}, {})[1] == INFINITY
+
+
+def test_a_root_may_be_an_input_of_another_root() -> None:
+    below = CountingPass(StreamAccess("s"))
+    above = CountingPass(below)
+    pipeline = Pipeline(above, TermDictionary())
+    pipeline.add(below)
+    pipeline.step({"s": triples(7)}, {"s": 5})
+    assert [len(pipeline.output(root)) for root in (above, below)] == [1, 1]
+    pipeline.remove(above)
+    pipeline.step({"s": triples(8, start=5)}, {"s": 6})
+    assert len(pipeline.output(below)) == 1
+
+
+def test_a_root_that_is_added_later_continues_from_there() -> None:
+    shared = CountingPass(StreamAccess("s"))
+    pipeline = Pipeline(CountingPass(shared), TermDictionary())
+    pipeline.step({"s": triples(7)}, {"s": 5})
+    late = CountingPass(shared)
+    pipeline.add(late)
+    pipeline.step({}, {"s": 5})
+    assert late.steps == 1
+    pipeline.step({"s": triples(8, start=5)}, {"s": 6})
+    assert len(pipeline.output(late)) == 1
+
+
+def test_steps_are_cuts_below_roots_that_want_them() -> None:
+    cuts: list[tuple[str, bool]] = []
+
+    class Cutting(CountingPass):
+        def step(self, batches: Sequence[Batch], marks: Sequence[int], cut: bool) -> StepResult:
+            cuts.append((self.name, cut))
+            return super().step(batches, marks, cut)
+
+        def __init__(self, name: str, input: Operator) -> None:  # noqa: A002 -- the role
+            super().__init__(input)
+            self.name = name
+
+    shared = Cutting("shared", StreamAccess("s"))
+    cut_below = Cutting("reports", shared)
+    pipeline = Pipeline(Cutting("rows", shared), TermDictionary())
+    pipeline.add(cut_below, cut=True)
+    pipeline.step({"s": triples(7)}, {"s": 5})
+    assert sorted(cuts) == [("reports", True), ("rows", False), ("shared", True)]
+    pipeline.remove(cut_below)
+    cuts.clear()
+    pipeline.step({"s": triples(7, start=5)}, {"s": 6})
+    assert sorted(cuts) == [("rows", False), ("shared", False)]
+
+
+def test_an_operator_is_replaced_by_another_one() -> None:
+    stream = StreamAccess("out")
+    reader, other = CountingPass(stream), CountingPass(CountingPass(stream))
+    producer = CountingPass(StreamAccess("s"))
+    pipeline = Pipeline(reader, TermDictionary())
+    pipeline.add(other)
+    pipeline.add(producer)
+    pipeline.step({"s": triples(7)}, {"s": 5, "out": -1})
+    pipeline.replace(stream, producer)
+    assert stream not in pipeline.operators
+    operators = pipeline.operators
+    assert operators.index(producer) < min(map(operators.index, (reader, other)))
+    pipeline.step({"s": triples(8, 9, start=5)}, {"s": 6})
+    assert [len(pipeline.output(root)) for root in (reader, other, producer)] == [2, 2, 2]
+    pipeline.remove(reader)
+    pipeline.remove(producer)
+    assert producer in pipeline.operators, "another root reads it"
+
+
+def test_warmed_operators_keep_their_state() -> None:
+    stream = StreamAccess("s")
+    join = Join(Rename(stream, {"x": ".s"}), StreamAccess("b"), TermDictionary())
+    warm = Pipeline(join, TermDictionary())
+    warm.step({"s": triples(7)}, {"s": 5, "b": 5})
+    pipeline = Pipeline(CountingPass(stream), TermDictionary())
+    pipeline.step({"s": triples(7)}, {"s": 5})
+    pipeline.add(join, warmed=warm)
+    pipeline.step({"b": triples(9, start=5)}, {"s": 6, "b": 6})
+    assert len(pipeline.output(join)) == 1, "the row from before meets the new one"
+
+
 # -- Observers and counters
 
 

@@ -38,18 +38,20 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, XSD, Literal, integer
 from streamsparql.errors import EngineError
 from streamsparql.physical.batch import TRIPLE, Batch
+from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.entailment.schema import Schema
 from streamsparql.physical.expressions.compiler import CompiledExpression, compile_expression
 from streamsparql.physical.expressions.occurrence import EventCondition, EventExpression
 from streamsparql.physical.expressions.sort_keys import Ranking
-from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.hidden import QUERY, SINCE
 from streamsparql.physical.kernels.occurrences import STATIC, since_of
 from streamsparql.physical.lowering.lower_exists import OuterRows
 from streamsparql.physical.operator import Operator, Stateless, StepResult
 from streamsparql.physical.operators import event_absence
 from streamsparql.physical.operators import group as physical_group
-from streamsparql.physical.operators.access import Always, StreamAccess
+from streamsparql.physical.operators.access import Always, Clock, StreamAccess
+from streamsparql.physical.operators.band_join import BandCondition, BandJoin
 from streamsparql.physical.operators.columns import (
     Constants,
     Rename,
@@ -85,7 +87,9 @@ from streamsparql.physical.operators.join import Join, Minus, Union
 from streamsparql.physical.operators.left_join import LeftJoin, LeftJoinOn
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.multi_join import MultiJoin
+from streamsparql.physical.operators.outputs import OutputStream, Since
 from streamsparql.physical.operators.path import TransitiveClosure
+from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import (
     Distinct,
@@ -105,6 +109,7 @@ from streamsparql.physical.operators.window import (
 )
 from streamsparql.physical.rule_closure import Feed, RuleClosure
 from streamsparql.physical.state import heap, key_slots, sweep_area
+from streamsparql.physical.state.band_area import Border, Borders
 
 
 def number(lexical: str, kind: str = "integer") -> str:
@@ -128,8 +133,9 @@ value = st.integers(0, len(NODES) + len(VALUES) - 1)
 stamp = st.sampled_from([0, *map(TEXTS.index, STAMPS)])
 tying = st.sampled_from([0, 1, 1, 2, 2, 3])
 nodes = rows_over([tying, tying, tying])
+nodes_and_values, bands = rows_over([tying, value]), rows_over([tying, value, value])
 S = UNIT
-X, A, B, Y = (Variable(name) for name in "xaby")
+X, A, B, Y, V = (Variable(name) for name in "xabyv")
 B_ = IRI("http://e/b")
 XYA, BYX = ("x", "y", "a"), ("b", "y", "x")
 
@@ -382,6 +388,36 @@ EVENT_KINDS: dict[str, Kind] = {
         }.items()
     },
 }
+
+
+def band_join(
+    terms: TermDictionary, rows: Operator, queries: Operator, indexed: bool = True
+) -> Operator:
+    above, below = Function(">", (V, Variable("lo"))), Function("<=", (V, Variable("hi")))
+    condition = And((above, below))
+    borders = Borders("v", [Border("lo", True)], [Border("hi", False)], terms)
+    compiled = compile_expression(condition, terms, Run())
+    known = BandCondition(condition, compiled, borders if indexed else None, complete=True)
+    return BandJoin(rows, queries, ["q"], known, terms)
+
+
+def add(operator: Operator, mark: int) -> None:
+    """Add a query to a table, and remove another one, at some watermarks."""
+    assert isinstance(operator, QueryTable)
+    if 0 <= mark < 100 and mark % 2:
+        numbers = np.array([INTEGER_BASE + mark])
+        operator.add(numbers, [numbers], mark)
+    if 0 <= mark < 100 and mark % 3 == 0:
+        operator.remove(np.array([INTEGER_BASE + mark - 2]))
+
+
+def exclude(operator: Operator, mark: int) -> None:
+    """Exclude the rows of a query, at some watermarks."""
+    assert isinstance(operator, SelectQueries)
+    if 0 <= mark < 100 and mark % 2:
+        operator.exclude(np.array([INTEGER_BASE + mark]), mark + 3)
+
+
 SUMS = [
     ColumnAggregate("s", "SUM", "x"),
     ColumnAggregate("n", "COUNT"),
@@ -474,6 +510,29 @@ KINDS: dict[str, Kind] = {
         for kind in ("rstream", "istream", "dstream")
         for every in (3, None)
     },
+    "band join": Kind(band_join, [("x", "v"), ("q", "lo", "hi")], cases(nodes_and_values, bands)),
+    "band join on all pairs": Kind(
+        lambda terms, a, b: band_join(terms, a, b, indexed=False),
+        [("x", "v"), ("q", "lo", "hi")],
+        cases(nodes_and_values, bands),
+    ),
+    "query table": Kind(
+        lambda terms, source: QueryTable(source, ["p"], 3), [()], cases(rows_over([])), add
+    ),
+    "clock": Kind(lambda terms, source: Clock(source), ["x"], cases(rows_over([tying]))),
+    "select queries": Kind(
+        lambda terms, source: SelectQueries(source), [(QUERY,)], cases(rows_over([tying])), exclude
+    ),
+    "output stream": Kind(
+        lambda terms, source: OutputStream(source, "out", terms, "..stamp"),
+        [TRIPLE],
+        cases(rows_over([tying, tying, tying])),
+    ),
+    "since": Kind(
+        lambda terms, source: Since(OutputStream(source, "out", terms), 3),
+        [TRIPLE],
+        cases(rows_over([tying, tying, tying])),
+    ),
     "closure": unary(
         lambda terms, source: TransitiveClosure(source, "x", "y"), *[st.integers(1, 4)] * 2
     ),

@@ -201,3 +201,13 @@ def _first_difference(ours: list[Report], theirs: list[Report]) -> str:
         if mine != other:
             return f"{mine} for {other}"
     return f"{[r for r, _ in ours]} for {[r for r, _ in theirs]}"
+
+
+@pytest.mark.parametrize("instants", [[], [3], [7], [7, 12], [1_700_000_000_000]])
+def test_time_that_passes_without_an_item_takes_no_report_away(instants: list[int]) -> None:
+    text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 6 MS SLIDE 5 MS { <a> <p> ?o }"
+    live = streamsparql.compile(text).open(graph=[("<a>", "<p>", '"1"')], report="rstream")
+    for t in instants:
+        live.advance(t)
+    live.close()
+    assert [(t, len(shown)) for t, shown in live.rows()] == [(5, 1)]

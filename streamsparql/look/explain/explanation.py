@@ -1,4 +1,4 @@
-"""The input of a renderer: a query, a summary of it, and the boxes of its stages."""
+"""The input of a renderer: a query, or those of a session, a summary, the boxes of its stages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Explanation:
     programs. `scope` says which stages `all` has, and which others there are.
     """
 
-    translation: Translation
+    translation: Translation | None
+    """The translation of the query; None for a session."""
     stages: tuple[tuple[str, Box], ...]
     whole: bool
     color: bool = False
@@ -31,6 +32,8 @@ class Explanation:
     notes: tuple[tuple[str, str], ...] = ()
     measured: Mapping[str, Any] = field(default_factory=dict)
     scope: str = ""
+    queries: tuple[tuple[str, str], ...] = ()
+    """The queries of a session: their names and texts."""
 
     @property
     def headed(self) -> bool:
@@ -39,12 +42,16 @@ class Explanation:
 
     @property
     def text(self) -> str:
-        """The query's text."""
+        """The text of the query, or of all queries of a session."""
+        if self.translation is None:
+            return "\n\n".join(f"# {name}\n{text.strip()}" for name, text in self.queries)
         return self.translation.text
 
     def about(self) -> dict[str, Any]:
-        """Return the facts about the query, for JSON."""
+        """Return the facts about the query, for JSON; the names and texts of several."""
         query = self.translation
+        if query is None:
+            return {"queries": [{"name": name, "text": text} for name, text in self.queries]}
         report = query.report
         return {
             "text": query.text,
@@ -66,6 +73,8 @@ class Explanation:
     def summary(self) -> list[tuple[str, str]]:
         """Return the facts about the query as named lines, for readers, without empty ones."""
         query = self.translation
+        if query is None:
+            return []
         lines = [
             ("dialect", query.dialect.title),
             ("entailment", (query.entailment or "").upper()),

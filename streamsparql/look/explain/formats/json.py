@@ -19,7 +19,9 @@ FORMAT = 1
 
 def render_json(explanation: Explanation) -> str:
     """Return the object, with a key per stage."""
-    document: dict[str, Any] = {"format": FORMAT, "query": explanation.about()}
+    about = explanation.about()
+    document: dict[str, Any] = {"format": FORMAT}
+    document |= {"query": about} if explanation.translation is not None else about
     if explanation.measured:
         document["analysis"] = dict(explanation.measured)
     document |= {name: {"nodes": nodes(box)} for name, box in explanation.stages}
