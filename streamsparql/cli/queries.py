@@ -243,7 +243,8 @@ def _check(options: argparse.Namespace) -> int:
         queries.append(None)
     if not queries:
         raise UsageError("missing query; name its file, or write -q 'SELECT ..'")
-    for options.query in queries:
+    for file in queries:
+        options.query = [] if file is None else [file]
         try:
             warnings = compile_query(options).check()
         except StreamSparqlError as error:

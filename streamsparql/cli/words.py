@@ -82,7 +82,7 @@ def _reject_text(word: str) -> None:
 
 def compile_query(options: argparse.Namespace) -> Query:
     """Compile the only query that `name_queries` found."""
-    if options.inline is None:
+    if options.query:
         return compile_file(options.query[0], options)
     options.name = "the query"
     return compile_text(options.inline, options)

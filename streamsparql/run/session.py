@@ -190,15 +190,14 @@ class Session(Displayed):
             raise EngineError(f"on_row must be a function of a row, not {on_row!r}")
         query = self._compiled(query, dialect)
         registration = Registration.of(query, name, report, every, parameters)
+        if not query.warned:  # first: a warning may be raised
+            for warning in registration.warnings():
+                warnings.warn(warning, stacklevel=2)
+            query.warned = True
         name = self._free_name(query.report.name if name is None else name)
         self._process()
         with self._refusing():
-            registered = self._register(name, registration, on_row)
-        if not query.warned:
-            query.warned = True
-            for warning in registration.warnings():
-                warnings.warn(warning, stacklevel=2)
-        return registered
+            return self._register(name, registration, on_row)
 
     def _compiled(self, query: str | CompiledQuery, dialect: str) -> CompiledQuery:
         """Return a query that is compiled within the limits of the session."""

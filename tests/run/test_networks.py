@@ -63,6 +63,9 @@ def check_networks(family: str, examples: int) -> None:
 
 # -- What is fed to a stream, and when
 
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
+"""Random queries deserve many."""
+
 CONSTRUCT = "CONSTRUCT {{ ?x <is> <hot> }} FROM STREAM <{}> [RANGE 10ms STEP 10ms] {{ ?x <t> ?v }}"
 SELECT = "SELECT ?x FROM STREAM <{}> [RANGE 20ms STEP 10ms] {{ ?x ?p ?y }}"
 WARM, COLD = ("<a>", "<t>", '"9"'), ("<a>", "<is-cold>", '"9"')

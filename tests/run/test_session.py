@@ -7,6 +7,7 @@ removed at random instants, while items are pushed in any batching (support/sess
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from random import Random
@@ -15,6 +16,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+import rdflib
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.engine import Data
@@ -35,6 +37,9 @@ from streamsparql.algebra.terms import XSD
 from streamsparql.physical.operators.queries import LEASES
 from streamsparql.physical.pipeline import Pipeline
 from streamsparql.run.decoder import RowDecoder
+
+pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
+"""Random queries deserve many."""
 
 seeds = st.integers(0, 2**32)
 
@@ -355,12 +360,12 @@ def test_errors_say_who() -> None:
         (lambda: session.unregister("sped"), "unknown query 'sped'; registered: speed"),
         (lambda: session.push("t", ("<a>", "<p>", "<b>"), 3), "unknown stream <t>; the queries"),
         (lambda: query.add(t="<a>"), "the query 'speed' has no parameters"),
-        (lambda: session.advance(-1), "t must be a number of milliseconds"),
+        (lambda: session.advance(-1), "t must not be before 1970: -1"),
         (
             lambda: session.register("SELECT ?x { ?x <p> ?y }", on_row=5),
             "on_row must be a function",
         ),
-        (lambda: Session(history=-1), "history must be a number of milliseconds"),
+        (lambda: Session(history=-1), "history: duration out of range"),
     ]:
         with pytest.raises(EngineError, match=re.escape(message)):
             call()
@@ -566,3 +571,156 @@ def test_run_reads_all_streams_side_by_side() -> None:
     session.register(text)
     with pytest.raises(SourceError, match="missing stream <s>"):
         session.run({})
+
+
+# -- options, as those of an open query ------------------------------------------------------------
+
+
+def test_times_are_written_as_people_write_them() -> None:
+    session = Session(max_delay="2ms", history="1s", idle="1 min", start="1970-01-01T00:00:00Z")
+    query = session.register(SPEED.format("a"), report="rstream", every="5ms")
+    session.push("s", ("<a>", "<speed>", 5), "1970-01-01T00:00:00.003Z")
+    session.advance("1970-01-01T00:00:00.006Z")
+    assert query.rows() == [(5, [{"v": rdflib.Literal(5)}])]
+
+
+def test_a_bad_item_is_an_error_at_once() -> None:
+    session = Session()
+    session.register(SPEED.format("a"))
+    with pytest.raises(SourceError, match="<s>: expected a triple"):
+        session.push("s", ("<a>", "<speed>"), 3)
+    with pytest.raises(SourceError, match="<s>"):
+        session.push("s", ("<a>", "<speed>", 5), "soon")
+    assert session.stats().items.read == 0
+
+
+def test_records_are_pushed_with_a_mapping() -> None:
+    session = Session()
+    query = session.register(SPEED.format("a"))
+    mapping = "CONSTRUCT { <a> <speed> ?v } {}"
+    session.push_record("s", {"v": 5, "t": 3}, mapping)
+    session.push("s", ("<a>", "<speed>", 6), 4)
+    session.push_many("s", [("<a>", "<speed>", 7, 5)])
+    session.push_record("s", b'{"v": 8, "t": 6}', mapping)
+    with pytest.raises(SourceError, match="missing timestamp"):
+        session.push_record("s", {"v": 5}, mapping)
+    session.close()
+    assert [row.value("v") for row in query.rows()] == [5, 6, 7, 8]
+
+
+def test_timestamps_are_read_as_for_one_query() -> None:
+    session = Session(time_unit="s")
+    query = session.register(SPEED.format("a"))
+    session.run({"s": [("<a>", "<speed>", 5, 3)]})
+    assert [row.start for row in query.rows()] == [3000]
+    session = Session()
+    session.register(SPEED.format("a"))
+    with pytest.warns(streamsparql.DataWarning, match="<s>: timestamps are read as seconds"):
+        session.run({"s": [("<a>", "<speed>", 5, 1_700_000_000)]})
+    assert [*session.notes().units] == ["s"]
+
+
+def test_native_values_of_instances_and_reports() -> None:
+    for options in ({}, {"report": "rstream"}):
+        session = Session()
+        query = session.register(f"SELECT ?v {WINDOW} {{ $x <speed> ?v }}", **options)
+        query.add_many([{"x": "<a>"}, {"x": "<b>"}])
+        session.run({"s": [("<b>", "<speed>", 5, 3), ("<a>", "<speed>", 6, 4)]})
+        frame = query.to_pandas()
+        shown = frame[["key", "x", "v"]].drop_duplicates().sort_values("key").values.tolist()
+        assert shown == [[1, "a", 6], [2, "b", 5]]
+        assert query.to_pandas().empty
+
+
+def test_limits_apply_to_each_step_of_a_session() -> None:
+    session = Session(limits=streamsparql.Limits(rows=3, text=200))
+    query = session.register(f"SELECT * {WINDOW} {{ ?a <p> ?b . ?c <q> ?d }}")
+    with pytest.raises(streamsparql.LimitExceeded, match="characters in the text"):
+        session.register(f"SELECT * {WINDOW} {{ ?a <p> ?b }} #{200 * '-'}")
+    items = [(f"<{k}>", predicate, k, 3) for k in range(3) for predicate in ("<p>", "<q>")]
+    session.push_many("s", items)
+    with pytest.raises(streamsparql.LimitExceeded, match="more than 3 rows in one step"):
+        session.close()
+    with pytest.raises(EngineError, match="unusable"):
+        query.rows()
+
+
+def test_a_query_has_the_limits_of_its_session() -> None:
+    limits = streamsparql.Limits(rows=3)
+    query = streamsparql.compile(SPEED.format("a"), limits=limits)
+    with pytest.raises(EngineError, match="the session has no limits"):
+        Session().register(query)
+    assert Session(limits=limits).register(query).name == "q1"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Session(max_delay="auto"), "a session has no end"),
+        (lambda: Session(limits=5), "limits must be"),
+        (lambda: Session(stamp_from=" "), "stamp_from must be"),
+        (lambda: Session().register(7), "query must be a text or a compiled query"),
+        (lambda: Session().register("SELECT ?s { { ?s ?p ?o } SEQ { ?s ?q ?z } }"), "the events"),
+        (
+            lambda: Session().register(streamsparql.compile("ASK { ?s ?p ?o }", "epsparql")),
+            "the events of EP-SPARQL",
+        ),
+        (
+            lambda: Session().register(
+                streamsparql.compile(
+                    "SELECT ?s { ?s <q> ?o }",
+                    "epsparql",
+                    rules=["CONSTRUCT { ?s <q> ?o } { ?s <p> ?o }"],
+                )
+            ),
+            "the events of EP-SPARQL",
+        ),
+    ],
+)
+def test_what_a_session_does_not_support_is_refused(call, message) -> None:
+    with pytest.raises((EngineError, UnsupportedFeature, TypeError), match=message):
+        call()
+
+
+def test_warnings_on_a_query_are_issued_once() -> None:
+    session, text = Session(), f"SELECT ?v ?w {WINDOW} {{ ?a <speed> ?v . ?b <heat> ?w }}"
+    query = streamsparql.compile(text)
+    with pytest.warns(streamsparql.LintWarning, match="shares no variable"):
+        session.register(query)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(streamsparql.LintWarning):
+            session.register(text)
+        assert len(session.queries) == 1
+        session.register(query)
+        least = session.register(f"SELECT ?v {WINDOW} {{ ?x <speed> ?v FILTER(?v > $least) }}")
+    assert least.parameters == ("least",)
+
+
+# -- background knowledge --------------------------------------------------------------------------
+
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+SCHEMA = [
+    ("<fast>", "<http://www.w3.org/2000/01/rdf-schema#subPropertyOf>", "<speed>"),
+    ("<Gale>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<Wind>"),
+    ("<Storm>", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>", "<Gale>"),
+]
+
+
+@pytest.mark.parametrize("each", [f"?x a <{c}>" for c in ("Wind", "Gale", "Storm")])
+def test_entailment_of_queries_that_share_a_plan(each: str) -> None:
+    others = ["?x a <Gale>", "?x a <Wind>", "<a> <speed> ?x", "<b> <speed> ?x", "<a> ?p ?x"]
+    items = [("<a>", TYPE, "<Storm>", 3), ("<b>", TYPE, "<Gale>", 4), ("<a>", "<fast>", 9, 5)]
+    session = Session(graph=SCHEMA)
+    patterns = [each, *others]
+    compiled = [
+        streamsparql.compile(f"SELECT ?x {WINDOW} {{ {pattern} }}", entailment="rdfs")
+        for pattern in patterns
+    ]
+    queries = [session.register(query) for query in compiled]
+    plain = session.register(f"SELECT ?x {WINDOW} {{ {each} }}")
+    session.run({"s": items})
+    for query, registered in zip(compiled, queries, strict=True):
+        alone = query.run({"s": items}, graph=SCHEMA)
+        assert sorted(map(str, registered.rows())) == sorted(map(str, alone)), query.text
+    assert len(plain.rows()) == (0 if "Wind" in each else 1)
