@@ -238,13 +238,12 @@ def _show(render: Callable[..., str], options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> int:
     """Check all queries, also those after one with an error."""
     status = 0
-    queries: list[str | None] = list(options.query)
+    queries = [[name] for name in options.query]
     if options.inline is not None:
-        queries.append(None)
+        queries.append([])
     if not queries:
         raise UsageError("missing query; name its file, or write -q 'SELECT ..'")
-    for file in queries:
-        options.query = [] if file is None else [file]
+    for options.query in queries:
         try:
             warnings = compile_query(options).check()
         except StreamSparqlError as error:
