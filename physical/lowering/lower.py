@@ -175,11 +175,11 @@ def lower(
         return Lowering(terms, run, catalog, slab, times_read(plan)).plan(plan, HERE)
 
 
-Place = tuple[Plan, At, Operator | None]
+PlanPlace = tuple[Plan, At, Operator | None]
 """A plan, its place without outer rows, and the queries that share the plan."""
 
 
-def place_of(node: Plan, at: At) -> Place | None:
+def place_of(node: Plan, at: At) -> PlanPlace | None:
     """Return what determines the operators of a plan; None among the rows of an EXISTS."""
     if at.outer is None:
         return node, _without_bound(node, at), None
@@ -202,7 +202,7 @@ class Lowering:
         self.terms, self.run, self.catalog, self.slab = terms, run, catalog, slab
         self.times = times
         """The columns of the times of events that are read above a Detect."""
-        self._lowered: MutableMapping[Place, Lowered] = {}
+        self._lowered: MutableMapping[PlanPlace, Lowered] = {}
         self.derived: dict[Any, Operator] = {}
         """The triples of rules, by the rule and its place."""
         self._rule_scopes: dict[Closure, RuleScope] = {}

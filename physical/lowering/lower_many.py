@@ -15,7 +15,7 @@ from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
 from streamsparql.overriding import override
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
-from streamsparql.physical.lowering.lower import At, Catalog, Lowered, Lowering, Place, place_of
+from streamsparql.physical.lowering.lower import At, Catalog, Lowered, Lowering, PlanPlace, place_of
 from streamsparql.physical.operator import Operator, Stateless
 from streamsparql.physical.operators.access import Stream
 from streamsparql.physical.operators.window import AlignToReports, TimeWindow
@@ -36,9 +36,9 @@ class SharedLowering(Lowering):
     ) -> None:
         super().__init__(terms, run, catalog, None, ())
         self._stream = stream
-        self._lasting: dict[Operator, Place] = {}
+        self._lasting: dict[Operator, PlanPlace] = {}
         """The operators that plans may share whenever they are lowered, with their places."""
-        self._fresh: list[Place] = []
+        self._fresh: list[PlanPlace] = []
         """The places of the other operators, which have not been stepped yet."""
 
     @override

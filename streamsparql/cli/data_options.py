@@ -25,7 +25,7 @@ from streamsparql.cli.common_options import (
     read_text,
     split_name,
 )
-from streamsparql.cli.words import Reading, expand_names, place_files
+from streamsparql.cli.words import ReadingQuery, expand_names, place_files
 from streamsparql.errors import SourceError, StreamSparqlError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def raise_open_file_limit() -> None:
 _MAX_FILES = 10_240  # the maximum on macOS
 
 
-def run_arguments(query: Reading, options: argparse.Namespace) -> dict[str, Any]:
+def run_arguments(query: ReadingQuery, options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `Query.run` for options that `check_data` has checked."""
     from streamsparql.run.input import existing_file
 
@@ -172,7 +172,7 @@ def run_arguments(query: Reading, options: argparse.Namespace) -> dict[str, Any]
     }
 
 
-def stamp_options(query: Reading, options: argparse.Namespace) -> dict[str, Any]:
+def stamp_options(query: ReadingQuery, options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of timestamps as `Query.run` accepts them: one value, or by stream."""
     read: dict[str, Any] = {}
     for name in ("time_unit", "time_zone", "stamp_from"):
@@ -225,7 +225,7 @@ def _unwrap_single(files: Sequence[Any]) -> Any:
 
 
 def with_mappings(
-    query: Reading,
+    query: ReadingQuery,
     options: argparse.Namespace,
     streams: Mapping[str, Any],
     read_mapping: Callable[[str], str],
@@ -307,7 +307,7 @@ CSV_DELIMITERS = {"tab": "\t", r"\t": "\t"}
 
 
 def check_targets(
-    query: Reading, options: argparse.Namespace, arguments: dict[str, Any], *files: str | None
+    query: ReadingQuery, options: argparse.Namespace, arguments: dict[str, Any], *files: str | None
 ) -> None:
     """Raise an error if the run reads one of the files that it writes."""
     from streamsparql.run.input import RunInput, graph_sources

@@ -25,7 +25,7 @@ _NAMED = ("stream", "named", "map", "time_unit", "time_zone", "stamp_from")
 """The options whose values may start with the IRI of a stream or graph."""
 
 
-class Reading(Protocol):
+class ReadingQuery(Protocol):
     """What reads streams and graphs: a query, or several."""
 
     @property
@@ -88,7 +88,7 @@ def compile_query(options: argparse.Namespace) -> Query:
     return compile_text(options.inline, options)
 
 
-def place_files(query: Reading, options: argparse.Namespace) -> None:
+def place_files(query: ReadingQuery, options: argparse.Namespace) -> None:
     """Add the data files to the stream that the query reads, static ones to its default graph.
 
     A file is static if the query reads no stream, or if its format has no timestamps.
@@ -107,7 +107,7 @@ def place_files(query: Reading, options: argparse.Namespace) -> None:
     options.files = []
 
 
-def expand_names(query: Reading, options: argparse.Namespace) -> None:
+def expand_names(query: ReadingQuery, options: argparse.Namespace) -> None:
     """Expand prefixed names in the options that start with the IRI of a stream or graph."""
     known = (*query.streams, *query.graphs)
     for option in _NAMED:

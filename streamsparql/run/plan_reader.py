@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.run.decoder import RowDecoder
-from streamsparql.run.routing import Emission, Part
+from streamsparql.run.routing import Emission, RoutedRows
 from streamsparql.run.rows import Row
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Taken(NamedTuple):
     """A part of an emission that was taken."""
 
     emission: Emission[PlanReader]
-    part: Part
+    part: RoutedRows
 
 
 class PlanReader:

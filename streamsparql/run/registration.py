@@ -57,7 +57,7 @@ class Registration(NamedTuple):
         parameters: Collection[str] | None,
     ) -> Registration:
         """Return the registration of a query with these reports; see `Session.register`."""
-        refuse_events(query.logical)
+        refuse_events_in_sessions(query.logical)
         names = parameters_of(query.translation.syntax, query.text, parameters)
         plan = with_parameters(query.logical, names) if names else query.logical
         output = output_of(query, name)
@@ -69,9 +69,9 @@ class Registration(NamedTuple):
 
     def warnings(self) -> list[Warning]:
         """Return the warnings about the query; its instances bind its parameters."""
-        found = display.lint_query(self.query)
+        warnings = display.lint_query(self.query)
         ignored = _BINDING if self.parameters else ()
-        return [warning for warning in found if getattr(warning, "code", None) not in ignored]
+        return [warning for warning in warnings if getattr(warning, "code", None) not in ignored]
 
     def shape(self, graphs: tuple[str, ...]) -> Shape:
         """Return what its plan has in common with those of other queries.
@@ -105,11 +105,11 @@ class Registration(NamedTuple):
         return self.skeleton.constants
 
 
-def refuse_events(plan: Plan) -> None:
+def refuse_events_in_sessions(plan: Plan) -> None:
     """Raise `UnsupportedFeature` for a plan about events, which a session does not run.
 
     >>> from streamsparql.algebra.shape import UNIT
-    >>> refuse_events(Detect(UNIT))
+    >>> refuse_events_in_sessions(Detect(UNIT))
     Traceback (most recent call last):
     streamsparql.errors.UnsupportedFeature: a session does not run the events of EP-SPARQL
     hint: run the query alone: streamsparql.compile(text).open(), or run(..)

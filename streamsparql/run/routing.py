@@ -31,7 +31,7 @@ _Cut: TypeAlias = Callable[[Any, int, int], Any]
 """A function that returns the part of decoded rows between two places."""
 
 
-class Part(NamedTuple):
+class RoutedRows(NamedTuple):
     """The rows of one query in an emission: places in its batch, and the query's number."""
 
     first: int
@@ -54,17 +54,17 @@ class Emission(Generic[Owner]):
     ) -> None:
         self.rows = rows
         self._owner_of, self._owners = owner_of, owners
-        self._parts: dict[Owner, list[Part]] | None = None
+        self._parts: dict[Owner, list[RoutedRows]] | None = None
         self._decoded: dict[object, Any] = {}
         self._asked: dict[object, int] = {}
 
     @property
-    def parts(self) -> dict[Owner, list[Part]]:
+    def parts(self) -> dict[Owner, list[RoutedRows]]:
         """The parts that were not taken yet, by owner; the rows are then ordered by query."""
         if self._parts is None:
             self._parts = {}
             if self._owners is not None:
-                whole = Part(0, len(self.rows), 0)
+                whole = RoutedRows(0, len(self.rows), 0)
                 self._parts = {owner: [whole] for owner in self._owners}
             else:
                 self._divide()
@@ -80,9 +80,9 @@ class Emission(Generic[Owner]):
         for part in zip(first.tolist(), after.tolist(), present.tolist(), strict=True):
             owner = self._owner_of(part[2])
             if owner is not None:
-                self._parts.setdefault(owner, []).append(Part(*part))
+                self._parts.setdefault(owner, []).append(RoutedRows(*part))
 
-    def take(self, owner: Owner) -> list[Part]:
+    def take(self, owner: Owner) -> list[RoutedRows]:
         """Remove and return the parts of an owner."""
         return self.parts.pop(owner, [])
 
@@ -100,7 +100,9 @@ class Emission(Generic[Owner]):
         """Whether all parts were taken."""
         return self._parts is not None and not self._parts
 
-    def decoded(self, part: Part, decode: Callable[[Batch], Any], cut: _Cut, kind: object) -> Any:
+    def decoded(
+        self, part: RoutedRows, decode: Callable[[Batch], Any], cut: _Cut, kind: object
+    ) -> Any:
         """Return a part decoded, cut from all rows if it is not the first that is requested.
 
         `kind` tells apart the functions that decode.
@@ -176,9 +178,9 @@ class Outbox(Generic[Owner]):
     >>> rows = Batch({QUERY: numbers, "x": np.array([1, 2, 3])}, np.arange(3), np.arange(1, 4))
     >>> outbox.put(Emission(rows, {4: "a", 5: "b"}.get))
     >>> [(e.take("b"), e.rows.columns["x"].tolist()) for e in outbox.emissions.since(0)]
-    [([Part(first=1, after=3, number=5)], [2, 1, 3])]
+    [([RoutedRows(first=1, after=3, number=5)], [2, 1, 3])]
     >>> [e.take("a") for e in outbox.emissions.since(0)], outbox.trim(), len(outbox.emissions)
-    ([[Part(first=0, after=1, number=4)]], None, 0)
+    ([[RoutedRows(first=0, after=1, number=4)]], None, 0)
     """
 
     def __init__(self) -> None:

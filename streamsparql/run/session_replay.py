@@ -16,7 +16,7 @@ from streamsparql.run.replay import Stopped
 from streamsparql.run.session import Session
 from streamsparql.sources import Accounting, Reject
 
-Rows = dict[Registered, pa.Table]
+QueryRows = dict[Registered, pa.Table]
 
 
 class SessionReplay:
@@ -76,7 +76,7 @@ class SessionReplay:
         before, self._drained = self._drained, []
         return before + self.session.drain()
 
-    def tables(self) -> Iterator[Rows]:
+    def tables(self) -> Iterator[QueryRows]:
         """Emit the rows of the queries that have some; one dict after each step."""
         try:
             for watermark in self.session.replay(self._streams):
@@ -101,9 +101,9 @@ class SessionReplay:
                     query.close()
         self.session.close()
 
-    def _emitted(self, before: int) -> Rows:
+    def _emitted(self, before: int) -> QueryRows:
         """Return the rows since the last call; if they are ordered, those that start before."""
-        emitted: Rows = {}
+        emitted: QueryRows = {}
         for query in self._queries:
             table = query.to_arrow()
             if self._ordered and not query.reports:

@@ -62,7 +62,7 @@ class SharedRun:
 
     def __init__(self, form: str, columns: Sequence[str], plan: Plan, data: Data, lease: int):
         self.terms = TermDictionary()
-        low = Lowering(self.terms, Run(), self._catalog(data), None)
+        low = Lowering(self.terms, Run(), self._catalog(data), None, ())
         accesses = [node for node in plan.operators() if isinstance(node, AccessStream)]
         clock = Clock(*(low.rows(node, At()) for node in dict.fromkeys(accesses)))
         self.parameters = sorted(parameters_in(plan))
