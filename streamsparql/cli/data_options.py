@@ -52,8 +52,12 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         repeated("--graph", metavar="FILE", help="file or folder of the static default graph"),
         repeated("--named", metavar="IRI=FILE", help="file or folder of a static named graph"),
     )
-    repeated("--map", metavar="[IRI=]RQ", help="file with a CONSTRUCT over the columns of a table")
-    add("--auto", action="store_true", help="map tables without --map as `head` shows")
+    mapping = "file with a CONSTRUCT over the columns of a table"
+    add_together(
+        "CONSTRUCT over a table's columns; as head shows",
+        repeated("--map", metavar="[IRI=]RQ", help=mapping),
+        add("--auto", action="store_true", help="map tables without --map as `head` shows"),
+    )
     header = "the mapped CSV has none: columns are ?a ?b ?c .."
     add_together(
         "of the mapped CSV: columns ?a ?b ..; separator",

@@ -47,9 +47,8 @@ OUTPUT_FORMATS = (
 VALUES = ("terms", "native")
 TIMESTAMP_STYLES = ("ms", "iso", "local")
 _EXAMPLES = """\
-examples:
-  streamsparql run query.rq wind.nq --graph turbines.ttl
-  streamsparql run queries/*.rq wind.nq -o results/"""
+examples: streamsparql run query.rq wind.nq --graph turbines.ttl
+          streamsparql run queries/*.rq wind.nq -o results/"""
 
 
 def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
