@@ -56,7 +56,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "run",
         help="run queries over files or standard input",
-        usage="%(prog)s QUERY ... [FILE ...] [--stream [IRI=]FILE ...] [OPTION ...]",
+        usage="%(prog)s QUERY ... [FILE ...] [--stream [IRI=]FILE] [OPTION ...]",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
         add_help=False,
