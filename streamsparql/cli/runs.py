@@ -276,11 +276,7 @@ def _run_on_spark(
     )
     computation = result.computation
     assert isinstance(computation, SparkComputation)
-    items = round(computation.run.histogram.rows)
-    if summary.needs_rejects and not options.strict:  # listing them reads the streams again
-        summary.show_on_spark(items, computation.rejects(), rows, computation.notes())
-    else:
-        summary.show_on_spark(items, [], rows, None)
+    summary.show_on_spark(computation, rows)
     if not options.quiet and (not rows or result.computation.is_empty()):
         show_lines(result.why_empty(options.report, options.every).lines())
     return 0

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from streamsparql.run.replay import Replay
     from streamsparql.run.reports import Reporting
     from streamsparql.run.session_replay import SessionReplay
-    from streamsparql.sources import Reject
+    from streamsparql.sources import Accounting, Reject
+    from streamsparql.spark.spark_result import SparkComputation
 
 _REJECTS_SHOWN = 3
 _EMBEDDED_RATE = 100_000  # items per second, which simple queries exceed on one core
@@ -129,62 +130,66 @@ class Summary:
 
         if self._quiet:
             return
-        accounting = replay.accounting
+        accounting, graph_rejects = replay.accounting, replay.graph_rejects
+        self._show_counts(accounting, graph_rejects, replay.rows, interrupted)
+        for query in replay.without_schema():
+            print(without_schema(query.translation), file=sys.stderr)
+        self._show_first(accounting.late + accounting.rejected + graph_rejects)
+        show_notes(replay.notes())
+
+    def _show_counts(
+        self, accounting: Accounting, graph_rejects: int, rows: int, interrupted: int | None = None
+    ) -> None:
         accepted = f"{accounting.accepted:,} accepted"
         if accounting.unmatched:
             accepted += f" ({accounting.unmatched:,} unmatched)"
         parts = [_plural(accounting.read, "item"), accepted]
         parts += [f"{accounting.late:,} late", f"{accounting.rejected:,} rejected"]
         if accounting.rows_without_triples:
-            rows = _plural(accounting.rows_without_triples, "table row")
-            parts.append(f"{rows} without triples")
-        if replay.graph_rejects:
-            parts.append(f"{_plural(replay.graph_rejects, 'triple')} of graphs rejected")
-        seconds = monotonic() - self._began
+            without = _plural(accounting.rows_without_triples, "table row")
+            parts.append(f"{without} without triples")
+        if graph_rejects:
+            parts.append(f"{_plural(graph_rejects, 'triple')} of graphs rejected")
         text = (
-            f"{parts[0]}: {', '.join(parts[1:])}; {_plural(replay.rows, 'row')} in {seconds:.1f} s"
+            f"{parts[0]}: {', '.join(parts[1:])}; {_plural(rows, 'row')} in {self._seconds:.1f} s"
         )
         if interrupted is not None:
             up_to = f"complete up to {instant(interrupted)}" if interrupted >= 0 else "no results"
             text = f"interrupted, {up_to}: {text}"
         print(text, file=sys.stderr)
-        for query in replay.without_schema():
-            print(without_schema(query.translation), file=sys.stderr)
-        self._show_first(accounting.late + accounting.rejected + replay.graph_rejects)
-        show_notes(replay.notes())
+
+    @property
+    def _seconds(self) -> float:
+        return monotonic() - self._began
 
     def show_rejects(self, rejects: Sequence[Reject], notes: DataNotes | None = None) -> None:
         """Print the summary of `prepare`, which counts only the items that it rejects."""
         self._record(rejects)
         if self._quiet:
             return
-        seconds = monotonic() - self._began
-        print(f"{len(rejects):,} late or rejected; {seconds:.1f} s", file=sys.stderr)
+        print(f"{len(rejects):,} late or rejected; {self._seconds:.1f} s", file=sys.stderr)
         self._show_first(len(rejects))
         if notes is not None:
             show_notes(notes)
 
-    def show_on_spark(
-        self, items: int, rejects: Sequence[Reject], rows: int, notes: DataNotes | None
-    ) -> None:
-        """Print the accounting of a run on Spark, which estimates the number of its items."""
+    def show_on_spark(self, computation: SparkComputation, rows: int) -> None:
+        """Print the accounting of a run on Spark, for which the streams are read once more."""
+        if not self.needs_rejects:
+            return
+        seconds = self._seconds
+        rejects = computation.rejects()
         self._record(rejects)
         if self._quiet:
             return
-        seconds, late = monotonic() - self._began, sum(reject.late for reject in rejects)
-        print(
-            f"about {_plural(items, 'item')}: {late:,} late, {len(rejects) - late:,} rejected;"
-            f" {_plural(rows, 'row')} in {seconds:.1f} s",
-            file=sys.stderr,
-        )
+        notes = computation.notes()
+        self._show_counts(notes.items, len(computation.graph_rejects), rows)
         self._show_first(len(rejects))
-        if notes is not None:
-            show_notes(notes)
-        if items / _EMBEDDED_RATE * 10 < seconds:
+        show_notes(notes)
+        if notes.items.read / _EMBEDDED_RATE * 10 < seconds:
             show_lines(
                 [
-                    "note: this is little data for Spark; --engine embedded runs such a query in"
-                    " less than a tenth of the time"
+                    "note: this is little data for Spark; --engine embedded probably takes less"
+                    " than a tenth of the time"
                 ]
             )
 

@@ -17,6 +17,7 @@ Steps 1 to 3 are done when the `SparkRun` is created, the others when the DataFr
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -42,7 +43,6 @@ from streamsparql.run.input import RunInput
 from streamsparql.run.measured import Cutting
 from streamsparql.run.reports import Reporting
 from streamsparql.sources.chunk import Reject
-from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.spark import slab
 from streamsparql.spark.cut import Cut, CutOptions, TaskPart, TimeHistogram, cut
@@ -53,8 +53,10 @@ from streamsparql.spark.exchange import (
     pack_blocks,
     sort_by_terms,
 )
+from streamsparql.spark.file_slices import written_paths
 from streamsparql.spark.frames import TERMS, normal_items, pack_frame, patterns_over
 from streamsparql.spark.ranks import COUNT_SCHEMA, Ranks, counting_edges, element_windows_over
+from streamsparql.spark.read_log import READ_LOG_SCHEMA, ReadLog
 from streamsparql.spark.slab import MERGE_SCHEMA, Task
 from streamsparql.spark.stream_inputs import (
     FrameInput,
@@ -67,17 +69,15 @@ from streamsparql.spark.stream_inputs import (
     without_data,
 )
 from streamsparql.spark.tasks import (
-    REJECT_SCHEMA,
     compute_parts,
     count_elements,
     items_of_splits,
+    log_of_frame,
+    log_of_splits,
     marked_splits,
     merge_parts,
     pack_splits,
     part_markers,
-    read_rejects,
-    rejects_of_frame,
-    rejects_of_splits,
 )
 from streamsparql.text.instants import instant
 
@@ -126,8 +126,10 @@ class SparkRun:
         self._spark, self.query, self.report = spark, query, report
         self.plan = query.optimized
         run_input, self._recognised = with_time_units(run_input)
-        self.cells = CellLog()
-        """The cells of mapped tables without a value, once the rejects were listed."""
+        self._written = written_paths(
+            [*run_input.streams.values(), *run_input.graphs.values(), run_input.graph]
+        )
+        """The files as the caller wrote them, by the paths that tasks read."""
         self.statics = gather_statics(spark, query, run_input)
         self.streams = [
             survey_stream(spark, name, source, run_input, self.plan, self.statics.schema)
@@ -324,33 +326,33 @@ class SparkRun:
         numbers: list[pa.RecordBatch] = run._merge(run._compute()).toArrow().to_batches()
         return numbers
 
-    def rejects(self) -> list[Reject]:
-        """Return late and rejected items, and rejected triples of static graphs, with reasons.
-
-        Files and DataFrames are read once more. The cells of mapped tables without a value are
-        logged then, too.
-        """
-        self.cells = CellLog()
-        rejects = self.statics.rejects(self._spark)
+    def read_log(self) -> ReadLog:
+        """Read the files and DataFrames of the streams once more; return what is noted of them."""
+        log = ReadLog()
         for stream in self.streams:
             match stream:
                 case MemoryInput():
-                    rejects += stream.rejects
-                    self.cells.include(stream.reading.cells)
+                    log.include(stream.log)
                     continue
                 case FrameInput():
-                    frame = stream.whole.mapInArrow(
-                        partial(rejects_of_frame, stream.name, stream.unit), REJECT_SCHEMA
-                    )
+                    logging = partial(log_of_frame, stream.name, stream.unit)
+                    frame = stream.whole.mapInArrow(logging, READ_LOG_SCHEMA)
                 case SplitFiles() | OrderedFiles():
                     splits = marked_splits(stream)
-                    reading = partial(rejects_of_splits, self.task, stream.name, splits)
-                    numbers = self._numbers(len(splits))
-                    frame = numbers.mapInArrow(reading, REJECT_SCHEMA)
+                    logging = partial(log_of_splits, self.task, stream.name, splits)
+                    frame = self._numbers(len(splits)).mapInArrow(logging, READ_LOG_SCHEMA)
                 case _:
                     raise EngineError(f"cannot list the rejects of {stream.name}")
-            rejects += read_rejects(frame.toArrow(), self.cells)
-        return rejects
+            log.read(frame.toArrow())
+        log.rejects = self._with_written_paths(log.rejects)
+        return log
+
+    def graph_rejects(self) -> list[Reject]:
+        """Return the rejected triples of static graphs; large ones are read once more."""
+        return self._with_written_paths(self.statics.rejects(self._spark))
+
+    def _with_written_paths(self, rejects: Iterable[Reject]) -> list[Reject]:
+        return [r._replace(source=self._written.get(r.source, r.source)) for r in rejects]
 
     def _compute(self) -> DataFrame:
         count = len(self.cut.parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import IO, Any, NamedTuple, cast
@@ -79,6 +79,20 @@ def paths_of(source: Any) -> list[str]:
     if not files:
         raise SourceError(f"{text}: no such file or folder")
     return list(map(os.path.abspath, files))
+
+
+def written_paths(sources: Iterable[Any]) -> dict[str, str]:
+    """Return local files of sources as the caller wrote them, by their absolute paths."""
+    written: dict[str, str] = {}
+    for source in sources:
+        if isinstance(source, Mapped):
+            source = source.source
+        if isinstance(source, str | os.PathLike) and not _is_remote(path_of(source)):
+            text = path_of(source)
+            written |= {os.path.abspath(file): file for file in files_of(text) or [text]}
+        elif isinstance(source, list | tuple):
+            written |= written_paths(each for each in source if isinstance(each, str | os.PathLike))
+    return written
 
 
 def _is_remote(path: str) -> bool:

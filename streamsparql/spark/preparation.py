@@ -21,7 +21,6 @@ from streamsparql.run.input import RunInput
 from streamsparql.run.notes import DataNotes
 from streamsparql.run.time_arguments import duration_argument
 from streamsparql.sources.chunk import Accounting, Reject
-from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import check_distinct
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.stamps import RecognisedUnit
@@ -33,14 +32,12 @@ from streamsparql.spark.exchange import BLOCK_SCHEMA, BlockReader, Need, pack_bl
 from streamsparql.spark.failures import raising_task_errors
 from streamsparql.spark.file_slices import paths_of
 from streamsparql.spark.frames import TERMS
+from streamsparql.spark.read_log import READ_LOG_SCHEMA, ReadLog
 from streamsparql.spark.stream_inputs import OrderedFiles, SplitFiles, survey_files, with_time_units
 from streamsparql.spark.tasks import (
-    REJECT_SCHEMA,
     MarkedSplit,
     items_of_splits,
     marked_splits,
-    read_rejects,
-    reject_batch,
 )
 
 if TYPE_CHECKING:
@@ -137,10 +134,10 @@ def _prepared(
         "compression", "zstd"
     ).parquet(folder)
     numbers = spark.range(0, len(splits), 1, max(len(splits), 1))
-    rejected = numbers.mapInArrow(partial(_rejected, splits, run_input), REJECT_SCHEMA).toArrow()
-    cells = CellLog()
-    rejects = tuple(read_rejects(rejected, cells))
-    return PreparedFiles(folder, count, rejects, DataNotes(units, cells, Accounting(), 0))
+    log = ReadLog()
+    log.read(numbers.mapInArrow(partial(_log, splits, run_input), READ_LOG_SCHEMA).toArrow())
+    notes = DataNotes(units, log.cells, Accounting(), 0)
+    return PreparedFiles(folder, count, tuple(log.rejects), notes)
 
 
 def _packed(
@@ -152,14 +149,13 @@ def _packed(
     yield from pack_blocks(need, 0, items_of_splits(_NAME, splits, run_input, batches))
 
 
-def _rejected(
+def _log(
     splits: Sequence[MarkedSplit], run_input: RunInput, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    rejects, cells = list[Reject](), CellLog()
-    lenient = replace(run_input, strict=False)
-    for _ in items_of_splits(_NAME, splits, lenient, batches, rejects=rejects, cells=cells):
+    lenient, log = replace(run_input, strict=False), ReadLog()
+    for _ in items_of_splits(_NAME, splits, lenient, batches, log=log):
         pass
-    yield reject_batch(rejects, cells)
+    yield log.batch()
 
 
 def sorted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -24,6 +24,7 @@ from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.stamps import LATEST
 from streamsparql.spark.engine import SparkRun, check_limits
 from streamsparql.spark.failures import raising_task_errors
+from streamsparql.spark.read_log import ReadLog
 from streamsparql.spark.stream_inputs import is_frame
 
 if TYPE_CHECKING:
@@ -78,20 +79,25 @@ class SparkComputation(Computation):
     @override
     def rejects(self) -> list[Reject]:
         """Return late and rejected items; the first call reads the streams once more."""
-        return self._rejects
+        return [*self.graph_rejects, *self.read_log.rejects]
 
     @cached_property
-    def _rejects(self) -> list[Reject]:
+    def graph_rejects(self) -> list[Reject]:
+        """The rejected triples of static graphs."""
         with raising_task_errors():
-            return self.run.rejects()
+            return self.run.graph_rejects()
+
+    @cached_property
+    def read_log(self) -> ReadLog:
+        """What is noted of the streams while they are read once more."""
+        with raising_task_errors():
+            return self.run.read_log()
 
     @override
     def notes(self) -> DataNotes:
         """Return the notes on the data; the first call reads the streams once more."""
-        late = [reject for reject in self._rejects if reject.late]
-        items = Accounting(late=len(late), rejected=len(self._rejects) - len(late))
-        needed = max((reject.lateness for reject in late), default=0)
-        return DataNotes(self.run.recognised_units(), self.run.cells, items, needed)
+        log = self.read_log
+        return DataNotes(self.run.recognised_units(), log.cells, log.items, log.needed_delay)
 
     @override
     def span(self) -> tuple[int | None, int]:

@@ -29,10 +29,9 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
-from streamsparql.sources.chunk import Reject, Rejected, Wanted
+from streamsparql.sources.chunk import Rejected, Wanted
 from streamsparql.sources.disorder import Sorter
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import check_distinct, files_of
 from streamsparql.sources.mapping import Mapped
 from streamsparql.sources.reading import Reading
@@ -50,6 +49,7 @@ from streamsparql.spark.file_slices import (
     split_chunks,
     splits_of,
 )
+from streamsparql.spark.read_log import ReadLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,7 +137,7 @@ class MemoryInput(StreamInput):
     """Items in memory."""
 
     items: pa.Table
-    rejects: tuple[Reject, ...]
+    log: ReadLog
     reading: Reading
 
     @property
@@ -190,8 +190,8 @@ def _survey_memory(name: str, source: Any, run_input: RunInput) -> MemoryInput:
     tables = list(items_of_chunks(chunks, sorter, terms))
     items = pa.concat_tables(tables) if tables else ITEM_SCHEMA.empty_table()
     histogram = TimeHistogram.of_samples([items.column("timestamp").to_numpy()], [items.num_rows])
-    rejects = tuple(sorter.rejects)
-    return MemoryInput(name, histogram, sorter.least, sorter.seen, items, rejects, reading)
+    log = ReadLog(sorter.rejects, reading.cells, sorter.accounting)
+    return MemoryInput(name, histogram, sorter.least, sorter.seen, items, log, reading)
 
 
 def survey_files(
@@ -364,14 +364,12 @@ def items_of_split(
     run_input: RunInput,
     terms: TermDictionary,
     wanted: Wanted | None,
-    rejects: list[Reject] | None = None,
-    cells: CellLog | None = None,
+    log: ReadLog | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the accepted items of a split that `wanted` selects.
 
     `following` is the next split of the file, `earlier` the greatest timestamp before the split.
-    Late and rejected items are added to `rejects`, with their positions in the file, and the cells
-    of a mapped table without a value to `cells`.
+    What was read is noted in a log; the positions of rejects become those in the file.
     """
     reading = run_input.reading_of(name)
     encoder = Encoder(f"<{name}>", terms, "", wanted, run_input.strict, reading=reading)
@@ -379,7 +377,7 @@ def items_of_split(
     chunks = split_chunks(split, encoder, CHUNK_ITEMS)
     try:
         yield from items_of_chunks(
-            chunks,
+            chunks if log is None else log.counted(chunks),
             sorter,
             terms,
             number << 40,
@@ -387,7 +385,6 @@ def items_of_split(
         )
     except Rejected as error:
         raise Rejected(located(error.reject, split)) from None
-    if rejects is not None:
-        rejects += [located(reject, split) for reject in sorter.rejects]
-    if cells is not None:
-        cells.include(reading.cells)
+    if log is not None:
+        log.reject([located(reject, split) for reject in sorter.rejects])
+        log.cells.include(reading.cells)

@@ -6,7 +6,6 @@ that a stage needs from other stages, are pickled with them.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,9 +18,8 @@ from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.run.execution import SLAB_CHUNK
 from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
-from streamsparql.sources.chunk import Reject, Wanted
+from streamsparql.sources.chunk import Wanted
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import StampReader
 from streamsparql.spark import slab
@@ -31,6 +29,7 @@ from streamsparql.spark.cut import TaskPart
 from streamsparql.spark.exchange import Need, block_batch, pack_blocks, sources_from_blocks
 from streamsparql.spark.file_slices import SPLIT_ROWS, RowGroup, Split, read_in_order
 from streamsparql.spark.ranks import ElementCounter
+from streamsparql.spark.read_log import ReadLog
 from streamsparql.spark.slab import Task
 from streamsparql.spark.stream_inputs import OrderedFiles, SplitFiles, items_of_split, next_split
 
@@ -160,21 +159,16 @@ def items_of_splits(
     batches: Batches,
     wanted: Wanted | None = None,
     terms: TermDictionary | None = None,
-    rejects: list[Reject] | None = None,
-    cells: CellLog | None = None,
+    log: ReadLog | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the items of the splits whose numbers arrive; add late and rejected ones to `rejects`.
-
-    Rejects, and the cells of mapped tables without a value, are collected only if the list and the
-    log are passed.
-    """
+    """Yield the items of the splits whose numbers arrive; note in a log what was read."""
     terms = TermDictionary() if terms is None else terms
     for batch in batches:
         for number in batch.column(0).to_pylist():
             split, seen = splits[number]
             after = next_split([each for each, _ in splits], number)
             yield from items_of_split(
-                name, split, after, seen, number, run_input, terms, wanted, rejects, cells
+                name, split, after, seen, number, run_input, terms, wanted, log
             )
 
 
@@ -187,67 +181,27 @@ def pack_splits(
     yield from pack_blocks(need, stream, items)
 
 
-def rejects_of_splits(
+def log_of_splits(
     task: Task, name: str, splits: Sequence[MarkedSplit], batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rejects of the splits whose numbers arrive, as rows of `REJECT_SCHEMA`."""
-    run, lenient = slab.shared_execution(task), replace(task.run_input, strict=False)
-    rejects, cells = list[Reject](), CellLog()
-    wanted = run.wanted(name)
-    for _ in items_of_splits(name, splits, lenient, batches, wanted, run.terms, rejects, cells):
+    """Yield the log of the splits whose numbers arrive, as rows of `READ_LOG_SCHEMA`."""
+    run, log = slab.shared_execution(task), ReadLog()
+    lenient = replace(task.run_input, strict=False)
+    for _ in items_of_splits(name, splits, lenient, batches, run.wanted(name), run.terms, log):
         pass
-    yield reject_batch(rejects, cells)
+    yield log.batch()
 
 
-def rejects_of_frame(name: str, unit: str, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield the rejects among the rows of a DataFrame, with their positions in a batch of rows."""
+def log_of_frame(name: str, unit: str, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield the logs of the rows of a DataFrame; positions are those in a batch of rows."""
     terms, reading = TermDictionary(), Reading(StampReader(unit))
     for batch in batches:
-        rejects: list[Reject] = []
-        for chunk in read_stream(batch, f"<{name}>", terms, reading=reading):
-            rejects += chunk.rejects
-        yield reject_batch(rejects)
+        log = ReadLog()
+        for chunk in log.counted(read_stream(batch, f"<{name}>", terms, reading=reading)):
+            log.reject(chunk.rejects)
+        yield log.batch()
         if terms.due():
             terms.recycle([])
-
-
-REJECT_SCHEMA = (
-    "source string, position long, reason string, item string, unit string, late boolean,"
-    " lateness long, cells binary"
-)
-"""The schema of rejects, in Spark's DDL; a row without a source has a log of cells."""
-
-
-def read_rejects(rows: pa.Table, cells: CellLog) -> list[Reject]:
-    """Return the rejects among rows of `REJECT_SCHEMA`; add their logs of cells to `cells`."""
-    rejects = []
-    for row in rows.to_pylist():
-        log = row.pop("cells")
-        if log is None:
-            rejects.append(Reject(**row))
-        else:
-            cells.include(pickle.loads(log))  # the tasks of this run wrote it
-    return rejects
-
-
-def reject_batch(rejects: Sequence[Reject], cells: CellLog | None = None) -> pa.RecordBatch:
-    """Return rejects as rows of `REJECT_SCHEMA`, and one row with a log of cells."""
-    logs: list[bytes | None] = [None] * len(rejects)
-    if cells is not None and not cells.empty:
-        rejects = [*rejects, Reject("", 0, "", None)]
-        logs.append(pickle.dumps(cells))
-    items = [r.item if isinstance(r.item, str | None) else repr(r.item) for r in rejects]
-    columns = [
-        pa.array([r.source for r in rejects], pa.string()),
-        pa.array([r.position for r in rejects], pa.int64()),
-        pa.array([r.reason for r in rejects], pa.string()),
-        pa.array(items, pa.string()),
-        pa.array([r.unit for r in rejects], pa.string()),
-        pa.array([r.late for r in rejects], pa.bool_()),
-        pa.array([r.lateness for r in rejects], pa.int64()),
-        pa.array(logs, pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, [*Reject._fields, "cells"])
 
 
 def count_elements(

@@ -25,12 +25,11 @@ from streamsparql.physical.batch import BoolArray, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.sources.chunk import Chunk, Reject, Rejected, Wanted
 from streamsparql.sources.encoder import Encoder
-from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.paths import extension_of
 from streamsparql.sources.tables import chunks_of_batches, roles
 from streamsparql.spark.file_slices import CHUNK_ITEMS, Split, located, split_chunks
 from streamsparql.spark.joins import PLACES, Patterns
-from streamsparql.spark.tasks import REJECT_SCHEMA, read_rejects, reject_batch
+from streamsparql.spark.read_log import READ_LOG_SCHEMA, ReadLog
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -75,17 +74,18 @@ class GraphSource:
 
     def rejects(self, spark: SparkSession) -> list[Reject]:
         """Return the rejects of a DataFrame or of files; a table in memory has none."""
-        bare = replace(self, frame=None, strict=False)
+        bare, log = replace(self, frame=None, strict=False), ReadLog()
         if self.frame is not None:
             rows = triple_columns(self.frame, self.name)
-            rejects = rows.mapInArrow(partial(graph_rejects_of_rows, bare), REJECT_SCHEMA)
+            logs = rows.mapInArrow(partial(log_of_graph_rows, bare), READ_LOG_SCHEMA)
         elif self.splits:
             count = len(self.splits)
-            read = partial(graph_rejects_of_files, bare)
-            rejects = spark.range(0, count, 1, count).mapInArrow(read, REJECT_SCHEMA)
+            read = partial(log_of_graph_files, bare)
+            logs = spark.range(0, count, 1, count).mapInArrow(read, READ_LOG_SCHEMA)
         else:
             return []
-        return read_rejects(rejects.toArrow(), CellLog())
+        log.read(logs.toArrow())
+        return log.rejects
 
 
 def with_scope(table: pa.Table, scope: str) -> pa.Table:
@@ -298,29 +298,29 @@ def _with_positions(chunks: Iterator[Chunk], split: Split) -> Iterator[Chunk]:
         raise Rejected(located(error.reject, split)) from None
 
 
-def graph_rejects_of_files(
+def log_of_graph_files(
     source: GraphSource, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rejects of the splits whose numbers arrive, as rows of `REJECT_SCHEMA`."""
+    """Yield the logs of the splits whose numbers arrive, as rows of `READ_LOG_SCHEMA`."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             split, terms = source.splits[number], TermDictionary()
             chunks = split_chunks(split, Encoder(source.name, terms), CHUNK_ITEMS, False)
-            yield from _reject_batches(_with_positions(chunks, split), terms)
+            yield from _logs(_with_positions(chunks, split), terms)
 
 
-def graph_rejects_of_rows(
+def log_of_graph_rows(
     source: GraphSource, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rejects among the rows of a DataFrame, as rows of `REJECT_SCHEMA`."""
+    """Yield the logs of the rows of a DataFrame, as rows of `READ_LOG_SCHEMA`."""
     terms = TermDictionary()
     chunks = chunks_of_batches(batches, Encoder(source.name, terms), CHUNK_ITEMS, False)
-    yield from _reject_batches(chunks, terms)
+    yield from _logs(chunks, terms)
 
 
-def _reject_batches(chunks: Iterable[Chunk], terms: TermDictionary) -> Iterator[pa.RecordBatch]:
+def _logs(chunks: Iterable[Chunk], terms: TermDictionary) -> Iterator[pa.RecordBatch]:
     for chunk in chunks:
-        yield reject_batch(chunk.rejects)
+        yield ReadLog(chunk.rejects).batch()
         if terms.due():
             terms.recycle([])
 

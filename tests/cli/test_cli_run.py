@@ -562,15 +562,21 @@ def test_mistakes_are_errors_with_a_message(
 @pytest.mark.skipif(
     "spark" not in inspect.signature(Query.run).parameters, reason="the Spark engine is missing"
 )
-def test_spark_prints_the_same_rows_and_is_quiet(folder):
+def test_spark_prints_the_same_rows_and_summary(folder):
     """Spark starts a session for the command, and shows its progress only on a terminal."""
     csv = (*MEAN_OF_WIND, "--output", "csv")
     spark = ("--engine", "spark", "--master", "local[1]", "--slabs", "2")
-    done = run(folder, *csv, *spark)
-    assert done.stdout.splitlines() == output_lines(folder, *csv)
-    *progress, first, note = done.stderr.splitlines()
+    with open(folder / "wind.nq", "a") as file:
+        other = quad("a", 30_000, 2).replace("speed", "heat")
+        file.write(f"no line\n{quad('a', 20, 2)}{other}")
+    embedded, done = run(folder, *csv), run(folder, *csv, *spark)
+    assert done.stdout == embedded.stdout
+    lines = [re.sub(r" in \d.* s$", "", line) for line in embedded.stderr.splitlines()]
+    assert lines[0].endswith("accepted (1 unmatched), 1 late, 1 rejected; 3 rows"), lines
+    *printed, note = (re.sub(r" in \d.* s$", "", line) for line in done.stderr.splitlines())
+    progress, summary = printed[: -len(lines)], printed[-len(lines) :]
+    assert summary == lines
     assert all(re.fullmatch(r"\d+ s: stage .*", line) for line in progress), progress
-    assert re.fullmatch(r"about 3 items: 0 late, 0 rejected; 3 rows in .* s", first), first
     assert note.startswith("note: this is little data for Spark; --engine embedded")
 
 

@@ -34,7 +34,7 @@ WHERE {{ BIND(IRI(CONCAT("http://e/", ?id)) AS ?x) BIND(xsd:integer(?count) AS ?
 
 
 def both(spark: SparkSession, source: Any, **options: Any) -> tuple[Any, Any]:
-    """Run the query on both engines; check that rows and rejects are equal."""
+    """Run the query on both engines; check that rows and rejects are equal, and the counts of files."""
     embedded = QUERY.run({S: source}, **options)
     on_spark = QUERY.run({S: source}, engine="spark", spark=spark, slabs=3, **options)
     assert rows_of(on_spark.to_arrow()) == rows_of(embedded.to_arrow())
@@ -44,6 +44,8 @@ def both(spark: SparkSession, source: Any, **options: Any) -> tuple[Any, Any]:
         return sorted((r.position, r.reason, r.lateness) for r in (*result.late, *result.rejected))
 
     assert rejects(on_spark) == rejects(embedded)
+    if isinstance(source, str):
+        assert on_spark.computation.notes().items == embedded.computation.notes().items
     return embedded, on_spark
 
 
