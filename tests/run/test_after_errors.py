@@ -7,6 +7,7 @@ the package, as a Ctrl-C could, by a signal, in a source, in `on_row`.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -269,12 +270,16 @@ def raised_at(line: int) -> Iterator[list[int]]:
 
 @contextmanager
 def signalled_after(seconds: float) -> Iterator[None]:
-    """Raise a `Signal` in the handler of a signal that arrives about then."""
+    """Raise a `Signal` in the handler of a signal that arrives about then.
+
+    No garbage is collected meanwhile: what is raised in a callback of that is only reported.
+    """
 
     def handle(*_: object) -> None:
         raise Signal
 
     before = signal.signal(signal.SIGALRM, handle)
+    gc.disable()
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
@@ -282,6 +287,7 @@ def signalled_after(seconds: float) -> Iterator[None]:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
+        gc.enable()
         signal.signal(signal.SIGALRM, before)
 
 
