@@ -24,16 +24,22 @@ _MEANT = {
 
 
 def mistaken_command(arguments: Sequence[str], commands: Iterable[str]) -> str | None:
-    """Return the error of a command line without a command, with the one that is meant.
+    """Return the error of a command line without a command, or with `-q` at its end; else None.
+
+    The error has the command line that is meant.
 
     >>> mistaken_command(["rnu", "power.rq"], ["run", "explain"])
     "unknown command 'rnu'; did you mean streamsparql run power.rq?"
     >>> mistaken_command(["power.rq"], ["run"])
     'missing command; did you mean streamsparql run power.rq?'
+    >>> mistaken_command(["run", "power.rq", "-q"], ["run"])
+    'missing text of a query after -q; did you mean --quiet?'
     >>> mistaken_command(["run", "power.rq"], ["run"])
     """
     first, *rest = arguments
     known = list(commands)
+    if first == "run" and rest[-1:] == ["-q"]:
+        return "missing text of a query after -q; did you mean --quiet?"
     if first in known or first in ("-h", "--help", "--version"):
         return None
     if first.startswith("-") or first.lower().endswith(QUERY_EXTENSIONS):

@@ -76,7 +76,8 @@ class Summary:
         self._name, self._quiet = file, quiet or sys.stderr is None
         self._file: IO[str] | None = None
         self._truncated = False
-        self._first: list[Reject] = []
+        self._first: list[tuple[Reject, int]] = []
+        """The first rejects, and how many items each is: the triples of a row are late together."""
         self._began = monotonic()
 
     @property
@@ -111,7 +112,13 @@ class Summary:
         self._record(replay.drain())
 
     def _record(self, rejects: Sequence[Reject]) -> None:
-        self._first += rejects[: max(0, _REJECTS_SHOWN - len(self._first))]
+        for reject in rejects:
+            if self._first and _is_same(reject, self._first[-1][0]):
+                self._first[-1] = (reject, self._first[-1][1] + 1)
+            elif len(self._first) < _REJECTS_SHOWN:
+                self._first.append((reject, 1))
+            else:
+                break
         if self._file is None:
             return
         try:
@@ -194,9 +201,10 @@ class Summary:
             )
 
     def _show_first(self, count: int) -> None:
-        for reject in self._first:
-            print(f"  {visible(str(reject))}", file=sys.stderr)
-        more = count - len(self._first)
+        for reject, items in self._first:
+            of_items = "" if items == 1 else f" ({items} items)"
+            print(f"  {visible(str(reject))}{of_items}", file=sys.stderr)
+        more = count - sum(items for _, items in self._first)
         if more > 0:
             where = f"; {self._name} has all" if self._name else "; --rejects FILE writes all"
             print(f"  … and {more:,} more{where}", file=sys.stderr)
@@ -242,6 +250,11 @@ def show_lines(lines: Sequence[str]) -> None:
     """Print lines to standard error, if it is open."""
     if lines and sys.stderr is not None:
         print("\n".join(lines), file=sys.stderr)
+
+
+def _is_same(reject: Reject, other: Reject) -> bool:
+    """Return whether two rejects are of one row, for one reason."""
+    return reject[:3] == other[:3] and reject.unit == other.unit
 
 
 def _plural(count: int, noun: str) -> str:

@@ -532,6 +532,7 @@ WRONG_OPTIONS = [
     ("--from 9 --until 9", 2, "--until must be after --from"),
     ("--from 7 --until 6", 2, "--until must be after --from"),
     ("--evry 5s", 2, "did you mean --every?"),
+    ("-q", 2, "missing text of a query after -q; did you mean --quiet?"),
 ]
 
 
@@ -553,6 +554,16 @@ def test_mistakes_are_errors_with_a_message(
     output = capsys.readouterr()
     assert output.out == ""
     assert message in output.err
+
+
+def test_triples_of_a_late_row_are_shown_once(folder):
+    (folder / "late.csv").write_text("time,t,speed\n2026-05-04T06:05,a,3\n2026-05-04T06:00,a,4\n")
+    query = "SELECT * { STREAM <s> [RANGE 1h] { ?x ?p ?o } }"
+    done = run(folder, "-q", query, "--stream", "late.csv", "--auto")
+    first, late, *_ = done.stderr.splitlines()
+    assert "3 accepted, 3 late" in first
+    assert late.startswith("  late.csv, row 3: late by 5 min: {'time': '2026-05-04T06:00'")
+    assert late.endswith("} (3 items)")
 
 
 # -- Spark -----------------------------------------------------------------------------------------
