@@ -50,12 +50,12 @@ def test_arroyo(folder: Path, name: str, case: dict[str, Any]) -> None:
     expected = _folded(_records(_file(folder, f"expected/{name}.jsonl")), case.get("keys", ()))
     names = [name for name in expected[0] if name not in case.get("without", ())]
     columns = [case.get("columns", {}).get(name, name) for name in names]
-    found = lines(rows, columns, case.get("range", 0))
+    answered = lines(rows, columns, case.get("range", 0))
     wanted = Counter(line(" ".join(_text(row[name]) for name in names)) for row in expected)
     if "tolerance" in case:
-        _check_close(found, wanted, case["tolerance"], 0.5 * 10.0 ** -case["decimals"])
+        _check_close(answered, wanted, case["tolerance"], 0.5 * 10.0 ** -case["decimals"])
     else:
-        assert found == wanted
+        assert answered == wanted
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -110,13 +110,13 @@ def _text(value: Any) -> str:
 
 
 def _check_close(
-    found: Counter[tuple[Any, ...]],
+    answered: Counter[tuple[Any, ...]],
     wanted: Counter[tuple[Any, ...]],
     tolerance: float,
     rounding: float,
 ) -> None:
     """Compare numbers that are computed with doubles there, and are rounded."""
-    pairs = zip(sorted(found.elements()), sorted(wanted.elements()), strict=True)
+    pairs = zip(sorted(answered.elements()), sorted(wanted.elements()), strict=True)
     for row, expected in pairs:
         for value, other in zip(row, expected, strict=True):
             if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Cases of other stream engines: the rows that they expect beside what a query here answers.
+"""Cases of other stream engines: the rows that they expect, and those that a query here has.
 
 A case says what its rows are compared with: `rows` of the result, the `final` snapshot, or the rows
 of all `reports`.
