@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pyarrow as pa
 
 from streamsparql.compiled import CompiledQuery
-from streamsparql.display import describe
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch
@@ -19,7 +18,7 @@ from streamsparql.run.coroutines import (
 )
 from streamsparql.run.execution import Execution, ranking_of
 from streamsparql.run.input import RunInput
-from streamsparql.run.live_stats import OperatorStats, Stats
+from streamsparql.run.live_stats import Stats
 from streamsparql.run.open_input import OpenInput, PushedStream
 from streamsparql.run.record_check import mappings_of
 from streamsparql.run.reports import requested_reports
@@ -292,15 +291,10 @@ class Live(OpenInput, Generic[_Emitted]):
 
     def _stats(self) -> Stats:
         execution = self._execution
-        state = execution.pipeline.state()
-        operators = []
-        for operator, counts in execution.pipeline.counts.items():
-            description = describe(operator, execution.query.prefixes)
-            rows = sum(counts.rows_in), counts.rows_out, state[operator]
-            operators.append(OperatorStats(description.kind, description.title, *rows))
         terms = len(execution.terms)
         figures = execution.accounting, self._graph_rejects, self._watermark, terms
-        return Stats(*figures, tuple(operators), execution.cells.failed)
+        operators = execution.operator_stats(execution.query.prefixes)
+        return Stats(*figures, operators, execution.cells.failed)
 
     def __repr__(self) -> str:
         watermark = "all" if self._watermark >= INFINITY else self._watermark

@@ -11,14 +11,13 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Collection, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from streamsparql.display import Displayed
 from streamsparql.errors import EngineError, SourceError, warn
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.coroutines import Waiting, is_async
-from streamsparql.run.guard import Guard
-from streamsparql.run.input import RunInput
+from streamsparql.run.engine import Engine
 from streamsparql.run.notes import warn_of_units
 from streamsparql.run.pushed import pushed_item
 from streamsparql.run.record_check import RecordCheck, record_mapping
@@ -29,7 +28,6 @@ from streamsparql.sources import Chunk, Mapped, Reject
 from streamsparql.sources.chunk import Rejected
 from streamsparql.sources.clock import StreamClock
 from streamsparql.sources.disorder import Sorter
-from streamsparql.sources.failed_cells import CellLog
 from streamsparql.sources.folders import files_of
 from streamsparql.sources.reading import Reading
 
@@ -60,33 +58,6 @@ class PushedStream:
     def sort(self, chunk: Chunk) -> None:
         """Sort items."""
         self.sorter.push(chunk)
-
-
-class Engine(Protocol):
-    """What computes the rows: an execution of one query, or the plans of a session."""
-
-    input: RunInput
-    guard: Guard
-
-    @property
-    def readings(self) -> Mapping[str, Reading]:
-        """How each stream is read, and its cells without a value."""
-
-    @property
-    def cells(self) -> CellLog:
-        """The cells of mapped tables without a value, over all streams and graphs."""
-
-    def drain(self) -> list[Reject]:
-        """Return the rejects since the last call, and clear them; the counts are not reset."""
-
-    def reader(
-        self,
-        stream: str,
-        source: Any,
-        first: int = 1,
-        failures: list[BaseException] | None = None,
-    ) -> Iterator[Chunk]:
-        """Read a source of a stream; see `Execution.reader`."""
 
 
 class OpenInput(Displayed):

@@ -19,7 +19,7 @@ import pyarrow as pa
 from streamsparql.algebra.sharing import bind
 from streamsparql.algebra.terms import Term
 from streamsparql.compiled import CompiledQuery, Recipe
-from streamsparql.display import describe, draw_session
+from streamsparql.display import draw_session
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.limits import check_text, metered
 from streamsparql.overriding import override
@@ -549,21 +549,14 @@ class Session(OpenInput):
 
     def _stats(self) -> SessionStats:
         engine = self._engine
-        state = engine.pipeline.state()
-        operators = []
-        for operator, counts in engine.pipeline.counts.items():
-            description = describe(operator, {})
-            rows = sum(counts.rows_in), counts.rows_out, state[operator]
-            operators.append(OperatorStats(description.kind, description.title, *rows))
-        accountings = (stream.sorter.accounting for stream in engine.streams.values())
         return SessionStats(
-            sum(accountings, Accounting()),
+            engine.accounting,
             self._graph_rejects,
             engine.watermarks,
             len(engine.terms),
             sum(q.instances is None or len(q.instances) for q in self._queries.values()),
             len(engine.plans),
-            tuple(operators),
+            engine.operator_stats({}),
         )
 
     def notes(self) -> DataNotes:

@@ -281,7 +281,7 @@ def test_a_replay_that_is_stopped_ends_the_rows_that_hold_at_the_watermark() -> 
 
     replay = SessionReplay(session, {"s": items()})
     emitted: dict[str, list[tuple[int, int]]] = {}
-    with patch("streamsparql.run.session_engine.read_stream", partial(read_stream, chunk=1)):
+    with patch("streamsparql.run.engine.read_stream", partial(read_stream, chunk=1)):
         for rows in replay.tables():
             for query, table in rows.items():
                 spans = zip(*(table[name].to_pylist() for name in ("start", "end")), strict=True)
