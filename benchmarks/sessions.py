@@ -56,7 +56,7 @@ def _stepping(session: Any, data: History) -> Step:
     def step(k: int) -> int:
         session.push_many(STREAM, data.items[k])
         session.advance(end_of(k))
-        return int(session.to_arrow().num_rows)
+        return int(session.to_arrow(values="native").num_rows)
 
     return step
 
@@ -95,7 +95,7 @@ def separate(texts: Sequence[str]) -> Callable[[History], Step]:
             for live in opened:
                 live.push_many(STREAM, data.items[k])
                 live.advance(end_of(k))
-                rows += live.to_arrow().num_rows
+                rows += live.to_arrow(values="native").num_rows
             return rows
 
         return step

@@ -48,10 +48,16 @@ from streamsparql.run.session_table import session_table
 from streamsparql.run.shared_plan import Shape, SharedPlan, numbers_from
 from streamsparql.run.time_arguments import duration_argument, period_argument
 from streamsparql.sources import Accounting, Reject
+from streamsparql.values import check_values
+from streamsparql.values.frames import check_library, pandas_frame, polars_frame
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
     from streamsparql.physical.operators.report import RelationToStream
     from streamsparql.run.time_arguments import Duration
+    from streamsparql.values import Values
 
 _Taken = TypeVar("_Taken")
 
@@ -476,12 +482,12 @@ class Session(OpenInput):
         self._call_on_row()
         return taken
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self, *, values: Values = "terms") -> pa.Table:
         """Return the rows of all queries since the last call as one Arrow table.
 
         It has the name of the query of each row; of instances their keys and terms; the variables
-        of all queries; `start` and `end`, or `instant` for reports. This is the fastest way to read
-        the rows of many queries.
+        of all queries; `start` and `end`, or `instant` for reports. With values="native", numbers
+        are numbers and times are times: this is the fastest way to read the rows of many queries.
 
         >>> import streamsparql
         >>> session = streamsparql.Session()
@@ -492,9 +498,40 @@ class Session(OpenInput):
         >>> session.to_arrow().to_pydict()
         {'query': ['a', 'c'], 'o': ['"1"', '"2"'], 'start': [3, 11], 'end': [9, 18]}
         """
+        check_values(values)
+        return self._table(values, exact=True)
+
+    def to_pandas(self, *, values: Values = "native") -> pd.DataFrame:
+        """Return the rows of all queries since the last call as a frame of pandas.
+
+        The columns are those of `to_arrow`.
+        """
+        check_values(values)
+        check_library("pandas")
+        return pandas_frame(self._table(values, exact=False))
+
+    def to_polars(self, *, values: Values = "native") -> pl.DataFrame:
+        """Return the rows of all queries since the last call as a frame of Polars.
+
+        The columns are those of `to_arrow`.
+
+        >>> import streamsparql
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED {{ <{}> <p> ?o }}"
+        >>> for name in "ab":
+        ...     query = session.register(text.format(name), name)
+        >>> session.run({"s": [("<a>", "<p>", 1, 3), ("<b>", "<p>", 2, 11)]})
+        >>> session.to_polars().select("query", "o").rows()
+        [('a', 1), ('b', 2)]
+        """
+        check_values(values)
+        check_library("polars")
+        return polars_frame(self._table(values, exact=False))
+
+    def _table(self, values: Values, exact: bool) -> pa.Table:
         self._prompt(self._engine.plans)
         with self._guard:
-            table = session_table(self._engine.plans)
+            table = session_table(self._engine.plans, self.terms, values, exact)
         self._call_on_row()
         return table
 
