@@ -82,8 +82,23 @@ def _are_exact_doubles(ids: IntArray, terms: TermDictionary) -> bool:
 
 def _decimals(ids: IntArray, terms: TermDictionary) -> pa.Array | None:
     """Return integers and decimals with a common scale; None if they need more than 76 digits."""
-    small = _small_decimals(ids) if ids.max() < 0 else None
-    return _written_decimals(ids, terms) if small is None else small
+    inline = ids < 0
+    small = _small_decimals(ids[inline]) if inline.any() else None
+    if small is None:
+        return _written_decimals(ids, terms)
+    if inline.all():
+        return small
+    others = _written_decimals(ids[~inline], terms)
+    if others is None or others.type.bit_width > 128:
+        return _written_decimals(ids, terms)
+    kind = pa.decimal128(_DIGITS, max(small.type.scale, others.type.scale))
+    try:
+        values = pa.concat_arrays([small.cast(kind), others.cast(kind)])
+    except pa.ArrowInvalid:  # too many digits
+        return _written_decimals(ids, terms)
+    places = np.empty(len(ids), np.int64)
+    places[np.concatenate([np.flatnonzero(inline), np.flatnonzero(~inline)])] = np.arange(len(ids))
+    return values.take(pa.array(places))
 
 
 def _small_decimals(ids: IntArray) -> pa.Array | None:
