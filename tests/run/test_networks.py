@@ -34,9 +34,9 @@ def check(texts: list[str], data: Data, seed: int) -> None:
     texts = [text for text in texts if compiles(text) and not counts.search(text)]
     texts += feeding
     random.shuffle(texts)
-    queries, pushed = run(texts, without_blank_nodes(data), seed, feeding)
-    data = composed(queries, pushed)
-    for each in queries:
+    ran = run(texts, without_blank_nodes(data), seed, feeding)
+    data = composed(ran)
+    for each in ran.queries:
         different = difference(each, data)
         assert not different, different
 
