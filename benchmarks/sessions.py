@@ -203,7 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     clock = process_time if options.clock == "cpu" else perf_counter
     data = history(options.history)
-    del data.items[options.slides :], data.triples[options.slides :]
+    if options.slides is not None:
+        del data.items[options.slides :], data.triples[options.slides :]
     for title, contenders in comparisons(options):
         for _ in range(options.rounds):
             for contender in contenders:

@@ -471,12 +471,20 @@ class Session(OpenInput):
         >>> session.rows()
         {'a': [Row(o="1", [3, 9))], 'c': [Row(o="2", [11, 18))]}
         """
+        return {query.name: rows for query, rows in self._taken(Registered.take).items()}
+
+    def tables(self) -> dict[Registered, pa.Table]:
+        """Return a table for each query that has rows since the last call, as `to_arrow` does."""
+        return self._taken(Registered.take_table)
+
+    def _taken(self, take: Callable[[Registered], _Taken]) -> dict[Registered, _Taken]:
+        """Return what `take` returns for the queries that have rows, which they then have read."""
         self._prompt(self._engine.plans)
         with self._guard:
             reading = dict.fromkeys(
                 reader.query for plan in self._engine.plans for reader in plan.readers_with_rows()
             )
-            taken = {query.name: query.take() for query in reading}
+            taken = {query: take(query) for query in reading}
             for plan in self._engine.plans:
                 plan.outbox.clear()
         self._call_on_row()
