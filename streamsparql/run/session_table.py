@@ -130,7 +130,7 @@ def _alike(plan: SharedPlan) -> Iterator[_Rows]:
     plan.with_rest.clear()
     for emission in plan.outbox.emissions.since(0):
         if plan.table is not None and not emission.divided:
-            owner = directory.owners_of(emission.rows.columns[QUERY])
+            owner = directory.owners.of(emission.rows.columns[QUERY])
             add(emission.rows.where(owner >= 0), owner[owner >= 0])
             continue
         for reader in [*emission.parts]:
