@@ -79,13 +79,13 @@ class Directory(NamedTuple):
     """The names of the queries."""
     alike: Sequence[BoolArray]
     """Masks of the queries that have the same columns."""
-    owners: Owners
+    owners: OwnerLookup
 
 
-class Owners:
+class OwnerLookup:
     """The places of the queries that have numbers, which ascend because they were added in order.
 
-    >>> Owners(np.array([5, 7]), np.array([0, 1])).of(np.array([7, 6, 5, 9]))
+    >>> OwnerLookup(np.array([5, 7]), np.array([0, 1])).of(np.array([7, 6, 5, 9]))
     array([ 1, -1,  0, -1])
     """
 
@@ -241,7 +241,7 @@ class SharedPlan:
             names = pa.array([reader.query.name for reader in readers], pa.string())
             kinds = [(r.query.decoder.names, r.query.parameters) for r in readers]
             alike = [np.array([each == kind for each in kinds]) for kind in dict.fromkeys(kinds)]
-            self._directory = Directory(readers, place, names, alike, Owners(numbers, owners))
+            self._directory = Directory(readers, place, names, alike, OwnerLookup(numbers, owners))
         return self._directory
 
     # -- rows
