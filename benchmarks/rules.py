@@ -1,6 +1,7 @@
 """Queries with and without rewrite rules, as ratios of one run (README.md).
 
     python benchmarks/rules.py [--cases windows,graphs,aggregates] [--repeat 5] [--windows 8]
+                               [--sizes 1000,10000] [--static 100,1000]
 
 `windows` and `graphs` are figure 7 of the C-SPARQL paper (EDBT 2010): its broker query with and
 without the rules that push filters, over windows and over static graphs of increasing size.
@@ -235,23 +236,25 @@ def use_processor_time() -> None:
     measured.perf_counter = pipeline.perf_counter = time.process_time
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Compare all cases."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", default="windows,graphs,aggregates")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--windows", type=int, default=8)
-    options = parser.parse_args()
+    parser.add_argument("--sizes", default="1000,10000,50000,100000", help="triples per window")
+    parser.add_argument("--static", default="100,1000,10000,100000", help="static triples")
+    options = parser.parse_args(arguments)
     use_processor_time()
     push_aggregates_into_joins.LEAST_GAIN = 0.0  # whatever the estimates are
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, processor time")
     chosen = options.cases.split(",")
     cases: list[Case] = []
     if "windows" in chosen:
-        for size in (1_000, 10_000, 50_000, 100_000):
+        for size in map(int, options.sizes.split(",")):
             cases.append(figure_7(f"{size:,} triples per window", size, 2_000, options.windows))
     if "graphs" in chosen:
-        for size in (100, 1_000, 10_000, 100_000):
+        for size in map(int, options.static.split(",")):
             cases.append(figure_7(f"{size:,} static triples", 10_000, size, options.windows))
     if "aggregates" in chosen:
         cases += aggregate_cases(options.windows)

@@ -16,7 +16,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -144,13 +144,13 @@ def compare(in_window: int, kept: int, repeat: int) -> str:
     return f"{in_window:7,} posts in the window, {len(retained):8,} retained: " + ", ".join(cells)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Compare the contenders for each size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="100,500,1000,2500,36000")
     parser.add_argument("--kept", default="1,10", help="the windows that the store retains")
     parser.add_argument("--repeat", type=int, default=9)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, processor time")
     for size in map(int, options.sizes.split(",")):
         for kept in map(int, options.kept.split(",")):

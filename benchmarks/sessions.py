@@ -1,6 +1,7 @@
 """Many queries in a session, compared with separate queries and with a program by hand.
 
     python benchmarks/sessions.py [--queries 10,100,1000,5000] [--separate 100] [--clock cpu]
+                                  [--different 20] [--ranges 5000] [--history w6] [--slides 40]
 
 The history is that of W6 in `embedded.py`. Times are medians over the slides after the first
 window, the best of several rounds, in which the contenders take turns: only ratios within a run
@@ -16,7 +17,18 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from turbines import EX, SLIDE, SLIDES_PER_WINDOW, STREAM, WIDTH, XSD, History, end_of, history
+from turbines import (
+    EX,
+    SIZES,
+    SLIDE,
+    SLIDES_PER_WINDOW,
+    STREAM,
+    WIDTH,
+    XSD,
+    History,
+    end_of,
+    history,
+)
 from workloads import PREFIX, continuous
 
 import streamsparql
@@ -56,7 +68,7 @@ def _stepping(session: Any, data: History) -> Step:
     def step(k: int) -> int:
         session.push_many(STREAM, data.items[k])
         session.advance(end_of(k))
-        return int(session.to_arrow().num_rows)
+        return int(session.to_arrow(values="native").num_rows)
 
     return step
 
@@ -95,7 +107,7 @@ def separate(texts: Sequence[str]) -> Callable[[History], Step]:
             for live in opened:
                 live.push_many(STREAM, data.items[k])
                 live.advance(end_of(k))
-                rows += live.to_arrow().num_rows
+                rows += live.to_arrow(values="native").num_rows
             return rows
 
         return step
@@ -162,29 +174,37 @@ def comparisons(options: argparse.Namespace) -> Iterator[tuple[str, list[Contend
         if queries <= options.separate:
             contenders.append(Contender("separate", separate(texts)))
         yield f"W6, {queries:,} queries", contenders
-    texts = different(20)
+    texts = different(options.different)
     both = [Contender("session", registered(texts)), Contender("separate", separate(texts))]
-    yield "20 different queries", both
+    yield f"{options.different} different queries", both
+    count = options.ranges
     number = f'"{{}}"^^<{XSD}decimal>'
     ranges = [
-        {"low": number.format(k / 200), "high": number.format((k + 1) / 200)} for k in range(5_000)
+        {"low": number.format(k / count * 25), "high": number.format((k + 1) / count * 25)}
+        for k in range(count)
     ]
-    yield "5,000 ranges of values", [Contender("session", instances(RANGES, ranges))]
+    yield f"{count:,} ranges of values", [Contender("session", instances(RANGES, ranges))]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--queries", default="10,100,1000,5000", help="numbers of queries of W6")
     parser.add_argument(
         "--separate", type=int, default=100, help="most queries that run separately"
     )
+    parser.add_argument("--different", type=int, default=20, help="queries with other patterns")
+    parser.add_argument("--ranges", type=int, default=5_000, help="ranges of values")
+    parser.add_argument("--history", default="w6", choices=SIZES, help="the size of a window")
+    parser.add_argument("--slides", type=int, help="slides of the history, at least 12")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--without-polars", dest="polars", action="store_false")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     clock = process_time if options.clock == "cpu" else perf_counter
-    data = history("w6")
+    data = history(options.history)
+    if options.slides is not None:
+        del data.items[options.slides :], data.triples[options.slides :]
     for title, contenders in comparisons(options):
         for _ in range(options.rounds):
             for contender in contenders:

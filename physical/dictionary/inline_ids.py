@@ -292,7 +292,7 @@ class InlinedTexts:
         missed = [k for k, text in enumerate(result) if text is None]
         if missed:
             new = [ids[k] for k in missed]
-            few = len(new) <= _FEW
+            few = len(new) <= (_FEW if _is_plain(new) else _FEW_SCALED)
             texts = _few_texts(new) if few else _texts_by_tag(np.array(new, np.int64)).to_pylist()
             if len(self._known) + len(new) > _MOST:
                 self._known.clear()
@@ -302,7 +302,14 @@ class InlinedTexts:
         return result
 
 
-_FEW, _TOO_MANY, _MOST = 256, 1 << 15, 1 << 16
+_FEW, _FEW_SCALED, _TOO_MANY, _MOST = 256, 48, 1 << 15, 1 << 16
+
+
+def _is_plain(ids: list[int]) -> bool:
+    """Return whether ids are integers, or all of them canonical doubles."""
+    greatest = max(ids)
+    integers = greatest < BASES[TAG_DOUBLE]
+    return integers or (min(ids) >= BASES[TAG_DOUBLE] and greatest < BASES[TAG_DECIMAL])
 
 
 def _few_texts(ids: list[int]) -> list[str]:

@@ -22,9 +22,9 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.compiled import CompiledQuery
-from streamsparql.limits import Meter, bytes_of_rows, naming
+from streamsparql.limits import bytes_of_rows
+from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.lowering.lower import Catalog, Lowered, TimeSlab, lower
@@ -39,23 +39,17 @@ from streamsparql.physical.operators.shape import Extend, Projection, projected_
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.physical.rule_closure import with_inner
 from streamsparql.run.decoder import RowDecoder
-from streamsparql.run.guard import Guard
+from streamsparql.run.engine import Engine
 from streamsparql.run.input import RunInput, graph_named_by_query
 from streamsparql.run.noted import NotedPredicates
-from streamsparql.run.notes import DataNotes
 from streamsparql.run.reports import Reporting, reports_of, result_columns
 from streamsparql.sources import (
-    Accounting,
     Chunk,
     Mapped,
     Reject,
     Wanted,
-    read_graph,
-    read_stream,
 )
 from streamsparql.sources.clock import InputStep, interleave
-from streamsparql.sources.failed_cells import CellLog, merged
-from streamsparql.sources.reading import Reading
 
 CUT_AFTER = 65_536
 """Open rows are cut after this number of items, which bounds the rows that wait for their end."""
@@ -70,7 +64,7 @@ SLAB_CHUNK = 262_144
 """The chunk size, in items, in which a slab of a history is read."""
 
 
-class Execution:
+class Execution(Engine):
     """One execution: items are pushed through a pipeline, which emits final rows.
 
     An execution that `shares_terms_with` another of the same query over the same data uses its
@@ -94,19 +88,13 @@ class Execution:
         measured: bool = False,
         slab: TimeSlab | None = None,
     ) -> None:
-        self.query, self.input, self.eager = query, run_input, eager
+        super().__init__(run_input, per_step=prompt, shares_terms_with=shares_terms_with)
+        self.query, self.eager = query, eager
         self._prompt = prompt
         self._large = {} if slab is None else {"chunk": SLAB_CHUNK}
         other = self._shares_terms_with = shares_terms_with
-        self.terms: TermDictionary = TermDictionary() if other is None else other.terms
-        self.guard: Guard = self._new_guard(prompt) if other is None else other.guard
-        """The guard of the state of this execution and of those that share its terms."""
         if self.guard.meter is not None:
             self.guard.meter.restart()
-        self.graph_rejects: list[Reject] = [] if other is None else [*other.graph_rejects]
-        """Triples of static graphs that were rejected."""
-        self.graph_cells: CellLog = CellLog() if other is None else other.graph_cells
-        """The cells of mapped static graphs without a value."""
         self._lag = 0
         with self.guard:
             self.catalog: Catalog = self._catalog() if other is None else other.catalog
@@ -149,7 +137,6 @@ class Execution:
             name: run_input.sorter(name, (name, SINCE) in stamped) for name in self.streams
         }
         self.readings = {name: run_input.reading_of(name) for name in self.streams}
-        """How each stream is read, and its cells without a value."""
         self.retained: list[Batch] = []
         """Rows that were emitted and that a reader still refers to: their terms stay in use."""
         self._ahead = self.sink.nothing()
@@ -162,13 +149,6 @@ class Execution:
         """The number of mapped tables of each stream that were read."""
         missing = (s for s in self.streams if s not in run_input.streams)
         self._scopes = [*run_input.streams, *missing]
-
-    def _new_guard(self, per_step: bool) -> Guard:
-        if self.input.limits is None:
-            return Guard()
-        meter = Meter(self.input.limits, per_step)
-        meter.terms = self.terms
-        return Guard(meter)
 
     def _lowered(self, plan: Plan, slab: TimeSlab | None) -> Lowered:
         """Lower a plan over the static graphs; without a slab, for the horizon of the run."""
@@ -213,17 +193,7 @@ class Execution:
             default = self._graph(self.input.graph, "the default graph", "d.")
         return Catalog(default, named)
 
-    def _graph(self, source: Any, name: str, scope: str, quoted: bool = True) -> Batch:
-        strict = self.input.strict
-        reading = Reading(cells=self.graph_cells)
-        batch, rejects = read_graph(
-            source, name, self.terms, scope=scope, strict=strict, quoted=quoted, reading=reading
-        )
-        self.graph_rejects += rejects
-        for ids in batch.columns.values():
-            self.terms.keep(ids)
-        return batch
-
+    @override
     def reader(
         self,
         stream: str,
@@ -231,28 +201,12 @@ class Execution:
         first: int = 1,
         failures: list[BaseException] | None = None,
     ) -> Iterator[Chunk]:
-        """Read a source of a stream, without the items that the query cannot match.
-
-        `first` is the position of the first item, if other items were read before. With `failures`
-        a source that raises ends there, and its exception is added to them.
-        """
         if isinstance(source, Mapped):
             source = source.after(self._tables_read[stream])
             self._tables_read[stream] += 1
-        chunks = read_stream(
-            source,
-            f"<{stream}>",
-            self.terms,
-            scope=f"s{self._scopes.index(stream)}.",
-            wanted=self.wanted(stream),
-            strict=self.input.strict,
-            first=first,
-            failures=failures,
-            reading=self.readings[stream],
-            **self._large,
-        )
-        meter = self.guard.meter
-        return chunks if meter is None else metered_chunks(chunks, meter, f"<{stream}>")
+        scope = f"s{self._scopes.index(stream)}."
+        options = {"first": first, "failures": failures, **self._large}
+        return self._chunks(stream, source, scope, self.wanted(stream), **options)
 
     def wanted(self, stream: str) -> Wanted | None:
         """Return the predicates and places of a stream that the query reads; None if all."""
@@ -371,11 +325,6 @@ class Execution:
         return rows
 
     @property
-    def last_stamp(self) -> int:
-        """The greatest timestamp of all items; -1 before the first."""
-        return max((sorter.seen for sorter in self.sorters.values()), default=-1)
-
-    @property
     def first_stamp(self) -> int:
         """The least timestamp of all items; INFINITY before the first."""
         return min((sorter.least for sorter in self.sorters.values()), default=INFINITY)
@@ -385,36 +334,9 @@ class Execution:
         """The start of the horizon; None until it is known."""
         return None if self._clip.begin is None else self._clip.begin - self._lag
 
-    @property
-    def accounting(self) -> Accounting:
-        """The counts of the items that were read so far, over all streams."""
-        return sum((sorter.accounting for sorter in self.sorters.values()), Accounting())
-
-    @property
-    def cells(self) -> CellLog:
-        """The cells of mapped tables without a value, over all streams and graphs."""
-        return merged([self.graph_cells, *(each.cells for each in self.readings.values())])
-
-    def notes(self) -> DataNotes:
-        """Return what a reader of the results should know about the data."""
-        recognised = {name: each.stamps.recognised for name, each in self.readings.items()}
-        return DataNotes(
-            {name: unit for name, unit in recognised.items() if unit is not None},
-            self.cells,
-            self.accounting,
-            max((sorter.needed_delay for sorter in self.sorters.values()), default=0),
-        )
-
     def rejects(self) -> list[Reject]:
         """Return the late and the rejected items, with reasons; they are not part of the result."""
         return [*self.graph_rejects, *(r for s in self.sorters.values() for r in s.rejects)]
-
-    def drain(self) -> list[Reject]:
-        """Return the rejects since the last call, and clear them; the counts are not reset."""
-        rejects, self.graph_rejects = self.graph_rejects, []
-        for sorter in self.sorters.values():
-            rejects += sorter.drain()
-        return rejects
 
     def _ids(self) -> Iterator[IntArray]:
         """Yield the term ids that are in use outside the pipeline."""
@@ -465,14 +387,6 @@ class Execution:
         if column is None:
             return batch
         return batch.with_columns({column: self.terms.of_integers(batch.start)})
-
-
-def metered_chunks(chunks: Iterator[Chunk], meter: Meter, name: str) -> Iterator[Chunk]:
-    """Yield chunks; check the time and the size of the terms after each."""
-    with naming(lambda: f"reading {name}"):
-        for chunk in chunks:
-            meter.begin()
-            yield chunk
 
 
 def _values_below(rows: Operator) -> Aggregation | None:

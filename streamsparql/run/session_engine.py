@@ -31,9 +31,9 @@ from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.errors import EngineError
-from streamsparql.limits import Meter, bytes_of_rows
+from streamsparql.limits import bytes_of_rows
+from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
-from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import QUERY
 from streamsparql.physical.lowering.lower import At, Catalog
 from streamsparql.physical.lowering.lower_many import SharedLowering
@@ -45,42 +45,30 @@ from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
 from streamsparql.physical.pipeline import Pipeline, wanted_predicates
-from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM, metered_chunks
-from streamsparql.run.guard import Guard
+from streamsparql.run.engine import Engine
+from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM
 from streamsparql.run.input import RunInput, graph_named_by_query
-from streamsparql.run.notes import DataNotes
 from streamsparql.run.outputs import FedStream, refuse_cycle
 from streamsparql.run.plan_reader import PlanReader
 from streamsparql.run.reports import report_operator
 from streamsparql.run.session_streams import EVERYTHING, SessionStream
 from streamsparql.run.shared_plan import Operators, Shape, SharedPlan
 from streamsparql.sources import (
-    Accounting,
     Chunk,
     Mapped,
-    Reject,
     Wanted,
-    read_graph,
-    read_stream,
 )
 from streamsparql.sources.clock import StreamClock
-from streamsparql.sources.failed_cells import CellLog, merged
-from streamsparql.sources.reading import Reading
 
 
-class SessionEngine:
+class SessionEngine(Engine):
     """The plans of a session, and the streams that they read."""
 
     def __init__(self, run_input: RunInput, history: int, idle: int | None) -> None:
-        self.input, self.history = run_input, history
-        self.terms = TermDictionary()
-        self.guard = Guard(self._meter())
+        super().__init__(run_input, per_step=True)
+        self.history = history
         self.known = True
         """Whether the static graphs are known; else plans are only explained."""
-        self.graph_rejects: list[Reject] = []
-        """Triples of static graphs that were rejected."""
-        self.graph_cells = CellLog()
-        """The cells of mapped static graphs without a value."""
         self.pipeline = Pipeline(None, self.terms)
         self.streams: dict[str, SessionStream] = {}
         self._numbers = 0
@@ -101,13 +89,6 @@ class SessionEngine:
         self._changed = False
         """Whether a plan or a query was added since the last step."""
 
-    def _meter(self) -> Meter | None:
-        if self.input.limits is None:
-            return None
-        meter = Meter(self.input.limits, per_step=True)
-        meter.terms = self.terms
-        return meter
-
     # -- static graphs
 
     def _read_graphs(self) -> tuple[Batch, dict[str, Batch]]:
@@ -119,21 +100,6 @@ class SessionEngine:
             for k, (name, source) in enumerate(self.input.graphs.items())
         }
         return default, named
-
-    def _graph(self, source: Any, name: str, scope: str, quoted: bool = True) -> Batch:
-        batch, rejects = read_graph(
-            source,
-            name,
-            self.terms,
-            scope=scope,
-            strict=self.input.strict,
-            quoted=quoted,
-            reading=Reading(cells=self.graph_cells),
-        )
-        self.graph_rejects += rejects
-        for ids in batch.columns.values():
-            self.terms.keep(ids)
-        return batch
 
     def read_named_graphs(self, names: Iterable[str]) -> tuple[str, ...]:
         """Read the graphs that a query names and the session does not have; return their names."""
@@ -154,27 +120,6 @@ class SessionEngine:
             named = {IRI(name): self._named[name] for name in shown}
             self._catalogs[names] = Catalog(self._default, named, self.known)
         return self._catalogs[names]
-
-    @property
-    def readings(self) -> dict[str, Reading]:
-        """How the streams that are pushed are read, and their cells without a value."""
-        return {name: stream.reading for name, stream in self.streams.items()}
-
-    def notes(self) -> DataNotes:
-        """Return what a reader of the results should know about the data."""
-        recognised = {name: each.stamps.recognised for name, each in self.readings.items()}
-        sorters = [stream.sorter for stream in self.streams.values()]
-        return DataNotes(
-            {name: unit for name, unit in recognised.items() if unit is not None},
-            self.cells,
-            sum((sorter.accounting for sorter in sorters), Accounting()),
-            max((sorter.needed_delay for sorter in sorters), default=0),
-        )
-
-    @property
-    def cells(self) -> CellLog:
-        """The cells of mapped tables without a value, over all streams and graphs."""
-        return merged([self.graph_cells, *(each.cells for each in self.readings.values())])
 
     # -- placing queries
 
@@ -364,9 +309,9 @@ class SessionEngine:
         name = plan.shape.output
         assert name is not None
         output = self.outputs[name] = FedStream(name, query, plan, self.terms, self.history)
-        pushed = self.streams.pop(name, None)
+        pushed = self.streams.get(name)
         if pushed is not None:  # queries that were registered before read it
-            self.clock.remove(name)
+            self.forget_streams([name])
             for stamp, access in pushed.accesses.items():
                 self.pipeline.replace(access, output.access(stamp))
                 self._forget_operators([access])
@@ -423,13 +368,14 @@ class SessionEngine:
             stream = SessionStream(name, self._numbers, self.input, self.history)
             self._numbers += 1
             self.streams[name] = stream
+            self.sorters[name], self.readings[name] = stream.sorter, stream.reading
             self.clock.add(name)
         return stream
 
     def forget_streams(self, names: Collection[str]) -> None:
         """Forget streams that no query has read."""
         for name in names:
-            del self.streams[name]
+            del self.streams[name], self.sorters[name], self.readings[name]
             self.clock.remove(name)
 
     def access(self, name: str, stamp: str | None = None) -> Stream:
@@ -490,34 +436,21 @@ class SessionEngine:
                 instants.append(self.mark(name) if self.history else stamp)
         return max(instants, default=None)
 
+    @override
     def reader(
         self,
-        stream: SessionStream,
+        stream: str,
         source: Any,
         first: int = 1,
         failures: list[BaseException] | None = None,
     ) -> Iterator[Chunk]:
-        """Read a source of a stream, without the items that no query needs.
-
-        `first` and `failures` are those of `read_stream`.
-        """
+        known = self.streams[stream]
         if isinstance(source, Mapped):
-            source = source.after(stream.tables_read)
-            stream.tables_read += 1
-        wanted = stream.needs.all
-        chunks = read_stream(
-            source,
-            f"<{stream.name}>",
-            self.terms,
-            scope=stream.scope,
-            wanted=None if wanted == EVERYTHING else wanted,
-            strict=self.input.strict,
-            first=first,
-            failures=failures,
-            reading=stream.reading,
-        )
-        meter = self.guard.meter
-        return chunks if meter is None else metered_chunks(chunks, meter, f"<{stream.name}>")
+            source = source.after(known.tables_read)
+            known.tables_read += 1
+        wanted = known.needs.all
+        needs = None if wanted == EVERYTHING else wanted
+        return self._chunks(stream, source, known.scope, needs, first=first, failures=failures)
 
     def step(self, prompt: Collection[SharedPlan] = (), reading: bool = False) -> None:
         """Process the items below the watermarks, if there are any.

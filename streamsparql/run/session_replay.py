@@ -48,10 +48,11 @@ class SessionReplay:
         self.graph_rejects = session.stats().rejected
         """The number of triples of static graphs that were rejected."""
         self._queries = [*session.queries.values()]
+        self._place = {query: k for k, query in enumerate(self._queries)}
         self._streams, self._ordered, self._until = streams, ordered, until
         self._held: dict[Registered, list[pa.Table]] = {}
         self._stopping = False
-        self._drained = session.drain()
+        self._drained = session.take_rejects()
         """The triples of static graphs that were rejected, until `drain` is called."""
 
     @property
@@ -74,7 +75,7 @@ class SessionReplay:
     def drain(self) -> list[Reject]:
         """Return the rejects since the last call."""
         before, self._drained = self._drained, []
-        return before + self.session.drain()
+        return before + self.session.take_rejects()
 
     def tables(self) -> Iterator[QueryRows]:
         """Emit the rows of the queries that have some; one dict after each step."""
@@ -103,9 +104,14 @@ class SessionReplay:
 
     def _emitted(self, before: int) -> QueryRows:
         """Return the rows since the last call; if they are ordered, those that start before."""
+        if before == INFINITY:  # the queries may have been removed
+            new = {query: query.to_arrow() for query in self._queries}
+        else:
+            new = self.session.tables()
+            new.update((query, query.to_arrow()) for query in self._held.keys() - new.keys())
         emitted: QueryRows = {}
-        for query in self._queries:
-            table = query.to_arrow()
+        for query in sorted(new, key=self._place.__getitem__):
+            table = new[query]
             if self._ordered and not query.reports:
                 table = self._in_order(query, table, before)
             if len(table):

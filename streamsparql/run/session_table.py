@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import QUERY
 from streamsparql.run.decoder import time_columns
 from streamsparql.run.plan_reader import PlanReader
 from streamsparql.run.shared_plan import SharedPlan
+from streamsparql.values.columns import native_column
+from streamsparql.values.time_columns import instant_column
+
+if TYPE_CHECKING:
+    from streamsparql.values import Values
 
 NAME, KEY = "query", "key"
 
@@ -28,11 +34,14 @@ class _Rows(NamedTuple):
     """The names of the queries."""
 
 
-def session_table(plans: Iterable[SharedPlan]) -> pa.Table:
+def session_table(
+    plans: Iterable[SharedPlan], terms: TermDictionary, values: Values = "terms", exact: bool = True
+) -> pa.Table:
     """Return the rows that queries have not read yet, and remove them.
 
     The columns are the name of the query, the key and the terms of an instance, the variables of
-    all queries, and the times of rows or reports.
+    all queries, and the times of rows or reports. Each variable is one column, for all queries: its
+    terms are written once, and native values have one type.
     """
     alike = [rows for plan in plans for rows in _alike(plan)]
     queries = [rows.readers[int(rows.reader_of[0])].query for rows in alike]
@@ -41,10 +50,67 @@ def session_table(plans: Iterable[SharedPlan]) -> pa.Table:
     )
     name = time_columns([*variables], NAME)[0]
     key = time_columns([*variables], KEY)[0]
-    tables = [_table(rows, name, key) for rows in alike]
-    if not tables:
+    if not alike:
         return pa.table({name: pa.array([], pa.dictionary(pa.int32(), pa.string()))})
+    groups = [_group(rows, name, key) for rows in alike]
+    columns = _columns(groups, terms, values, exact)
+    tables = [_table(group, columns, values == "native") for group in groups]
     return pa.concat_tables(tables, promote_options="default")
+
+
+class _Group(NamedTuple):
+    """Rows of queries that have the same variables: names and keys, term ids, times."""
+
+    first: Mapping[str, pa.Array]
+    terms: Mapping[str, IntArray]
+    times: Mapping[str, IntArray]
+
+
+_Column = tuple[pa.Field, Iterator[pa.Array | pa.ChunkedArray]]
+"""A variable of all queries: its field, and its values in each group that has it."""
+
+
+def _columns(
+    groups: Sequence[_Group], terms: TermDictionary, values: Values, exact: bool
+) -> dict[str, _Column]:
+    """Return the columns of the variables of all groups."""
+    parts: dict[str, list[IntArray]] = {}
+    for group in groups:
+        for name, ids in group.terms.items():
+            parts.setdefault(name, []).append(ids)
+    columns = {}
+    for name, ids_of_groups in parts.items():
+        ids = np.concatenate(ids_of_groups)
+        if values == "native":
+            native = native_column(ids, terms, exact)
+            field, column = native.field(name), native.values
+        else:
+            column = terms.dictionary(ids)
+            field = pa.field(name, column.type)
+        columns[name] = field, _sliced(column, [*map(len, ids_of_groups)])
+    return columns
+
+
+def _sliced(
+    column: pa.Array | pa.ChunkedArray, lengths: Sequence[int]
+) -> Iterator[pa.Array | pa.ChunkedArray]:
+    first = 0
+    for length in lengths:
+        yield column.slice(first, length)
+        first += length
+
+
+def _table(group: _Group, columns: Mapping[str, _Column], native: bool) -> pa.Table:
+    """Return the rows of a group as a table; it takes the next part of each column."""
+    times = {n: instant_column(t) if native else pa.array(t) for n, t in group.times.items()}
+    terms = [columns[name] for name in group.terms]
+    fields = [
+        *(pa.field(name, values.type) for name, values in group.first.items()),
+        *(field for field, _ in terms),
+        *(pa.field(name, values.type) for name, values in times.items()),
+    ]
+    arrays = [*group.first.values(), *(next(parts) for _, parts in terms), *times.values()]
+    return pa.table(arrays, pa.schema(fields))
 
 
 def _alike(plan: SharedPlan) -> Iterator[_Rows]:
@@ -64,7 +130,7 @@ def _alike(plan: SharedPlan) -> Iterator[_Rows]:
     plan.with_rest.clear()
     for emission in plan.outbox.emissions.since(0):
         if plan.table is not None and not emission.divided:
-            owner = directory.owners_of(emission.rows.columns[QUERY])
+            owner = directory.owners.of(emission.rows.columns[QUERY])
             add(emission.rows.where(owner >= 0), owner[owner >= 0])
             continue
         for reader in [*emission.parts]:
@@ -81,18 +147,20 @@ def _alike(plan: SharedPlan) -> Iterator[_Rows]:
             yield _Rows(rows.where(mask), readers, owner[mask], directory.names)
 
 
-def _table(group: _Rows, name: str, key: str) -> pa.Table:
+def _group(group: _Rows, name: str, key: str) -> _Group:
     rows, readers, reader_of, _ = group
     query = readers[int(reader_of[0])].query
-    columns = {name: pa.DictionaryArray.from_arrays(pa.array(reader_of, pa.int32()), group.names)}
+    names = pa.DictionaryArray.from_arrays(pa.array(reader_of, pa.int32()), group.names)
+    first, terms = {name: names}, dict[str, IntArray]()
     if query.parameters:
         keys, values = _instances(group, len(query.parameters))
-        columns[key] = pa.array(keys)
-        for parameter, ids in zip(query.parameters, values, strict=True):
-            columns[parameter] = query.decoder.terms.dictionary(ids)
-    table = query.decoder.table([rows], query.reports)
-    columns.update(zip(table.column_names, table.columns, strict=True))
-    return pa.table(columns)
+        first[key] = pa.array(keys)
+        terms = dict(zip(query.parameters, values, strict=True))
+    terms.update(zip(query.decoder.names, rows.columns.values(), strict=False))
+    times = (rows.start,) if query.reports else (rows.start, rows.end)
+    return _Group(
+        first, terms, dict(zip(query.decoder.time_names(query.reports), times, strict=True))
+    )
 
 
 def _instances(group: _Rows, parameters: int) -> tuple[IntArray, list[IntArray]]:

@@ -79,17 +79,38 @@ class Directory(NamedTuple):
     """The names of the queries."""
     alike: Sequence[BoolArray]
     """Masks of the queries that have the same columns."""
-    numbers: IntArray
-    """The numbers, which ascend because they were added in order."""
-    owners: IntArray
-    """The place of the query of each number."""
+    owners: OwnerLookup
 
-    def owners_of(self, numbers: IntArray) -> IntArray:
+
+class OwnerLookup:
+    """The places of the queries that have numbers, which ascend because they were added in order.
+
+    >>> OwnerLookup(np.array([5, 7]), np.array([0, 1])).of(np.array([7, 6, 5, 9]))
+    array([ 1, -1,  0, -1])
+    """
+
+    def __init__(self, numbers: IntArray, places: IntArray) -> None:
+        self._numbers, self._places = numbers, places
+        self._dense: IntArray | None = None
+        """The place of each number from the first on, if they are about consecutive."""
+        if len(numbers) and numbers[-1] - numbers[0] < _DENSE * len(numbers):
+            self._dense = np.full(int(numbers[-1] - numbers[0]) + 2, -1)
+            self._dense[numbers - numbers[0]] = places
+
+    def of(self, numbers: IntArray) -> IntArray:
         """Return the places of the queries that have numbers; -1 for those that were removed."""
-        if not len(self.numbers):
+        known = self._numbers
+        if not len(known):
             return np.full(len(numbers), -1)
-        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
-        return np.where(self.numbers[at] == numbers, self.owners[at], -1)
+        if self._dense is not None:
+            at = numbers - known[0]
+            return self._dense[np.where((at < 0) | (at >= len(self._dense)), -1, at)]
+        at = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+        return np.where(known[at] == numbers, self._places[at], -1)
+
+
+_DENSE = 4
+"""Numbers that are at most this many times as far apart as consecutive ones are looked up."""
 
 
 class SharedPlan:
@@ -220,7 +241,7 @@ class SharedPlan:
             names = pa.array([reader.query.name for reader in readers], pa.string())
             kinds = [(r.query.decoder.names, r.query.parameters) for r in readers]
             alike = [np.array([each == kind for each in kinds]) for kind in dict.fromkeys(kinds)]
-            self._directory = Directory(readers, place, names, alike, numbers, owners)
+            self._directory = Directory(readers, place, names, alike, OwnerLookup(numbers, owners))
         return self._directory
 
     # -- rows

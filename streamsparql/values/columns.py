@@ -80,11 +80,12 @@ def _inlined_column(
     """Return inlined numbers, or booleans, as a column; None for a mixture of both."""
     every = bool(bound.all())
     shown = ids if every else np.where(bound, ids, ids.min())
-    kinds = number_kinds(shown, terms)
+    numbers = terms.numbers(shown)
+    kinds = number_kinds(numbers)
     if kinds == {NO_NUMBER}:
         column: NativeColumn | None = NativeColumn.of(pa.array(shown == TRUE_ID), ["boolean"])
     else:
-        column = None if NO_NUMBER in kinds else number_column(shown, kinds, terms, exact)
+        column = None if NO_NUMBER in kinds else number_column(shown, numbers, kinds, terms, exact)
     if column is None or every:
         return column
     null = pa.scalar(None, column.values.type)
@@ -95,9 +96,10 @@ def _typed_column(ids: IntArray, terms: TermDictionary, exact: bool) -> NativeCo
     """Return distinct terms as a column of a type other than text; None if there is none."""
     if (terms.forms(ids) != TYPED_FORM).any():
         return None
-    kinds = number_kinds(ids, terms)
+    numbers = terms.numbers(ids)
+    kinds = number_kinds(numbers)
     if NO_NUMBER not in kinds:
-        return number_column(ids, kinds, terms, exact)
+        return number_column(ids, numbers, kinds, terms, exact)
     if len(kinds) > 1:
         return None
     column = usual_time_column(terms.bound_texts(ids))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from streamsparql.algebra.xsd.values import value_of
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary import inline_ids as inlined
+from streamsparql.physical.dictionary.inline_ids import NumericValues
 from streamsparql.physical.dictionary.term_dictionary import (
     DECIMAL,
     DOUBLE,
@@ -32,19 +33,19 @@ _DIGITS, _MOST_DIGITS = 38, 76
 """The numbers of digits of Arrow's decimals."""
 
 
-def number_kinds(ids: IntArray, terms: TermDictionary) -> set[int]:
+def number_kinds(numbers: NumericValues) -> set[int]:
     """Return the kinds of numbers among terms; NO_NUMBER if there are other terms.
 
     >>> terms = TermDictionary()
-    >>> number_kinds(terms.of_integers(np.array([1, 2])), terms) == {INTEGER}
+    >>> number_kinds(terms.numbers(terms.of_integers(np.array([1, 2])))) == {INTEGER}
     True
     """
-    counts = np.bincount(terms.numbers(ids).kinds, minlength=len(NUMBER_NAMES) + 1)
+    counts = np.bincount(numbers.kinds, minlength=len(NUMBER_NAMES) + 1)
     return set(np.flatnonzero(counts).tolist())
 
 
 def number_column(
-    ids: IntArray, kinds: Set[int], terms: TermDictionary, exact: bool
+    ids: IntArray, numbers: NumericValues, kinds: Set[int], terms: TermDictionary, exact: bool
 ) -> NativeColumn | None:
     """Return numbers of these kinds as a column; None if no type holds all of them.
 
@@ -61,7 +62,7 @@ def number_column(
         if decimals is None:
             return None
         return NativeColumn.of(decimals, names, "" if kinds == {DECIMAL} else "decimal")
-    values = terms.numbers(ids).values
+    values = numbers.values
     if kinds == {FLOAT}:
         return NativeColumn.of(pa.array(values.astype(np.float32)), names)
     if INTEGER in kinds and not _are_exact_doubles(ids, terms):
@@ -82,8 +83,23 @@ def _are_exact_doubles(ids: IntArray, terms: TermDictionary) -> bool:
 
 def _decimals(ids: IntArray, terms: TermDictionary) -> pa.Array | None:
     """Return integers and decimals with a common scale; None if they need more than 76 digits."""
-    small = _small_decimals(ids) if ids.max() < 0 else None
-    return _written_decimals(ids, terms) if small is None else small
+    inline = ids < 0
+    small = _small_decimals(ids[inline]) if inline.any() else None
+    if small is None:
+        return _written_decimals(ids, terms)
+    if inline.all():
+        return small
+    others = _written_decimals(ids[~inline], terms)
+    if others is None or others.type.bit_width > 128:
+        return _written_decimals(ids, terms)
+    kind = pa.decimal128(_DIGITS, max(small.type.scale, others.type.scale))
+    try:
+        values = pa.concat_arrays([small.cast(kind), others.cast(kind)])
+    except pa.ArrowInvalid:  # too many digits
+        return _written_decimals(ids, terms)
+    places = np.empty(len(ids), np.int64)
+    places[np.concatenate([np.flatnonzero(inline), np.flatnonzero(~inline)])] = np.arange(len(ids))
+    return values.take(pa.array(places))
 
 
 def _small_decimals(ids: IntArray) -> pa.Array | None:

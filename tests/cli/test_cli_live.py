@@ -198,7 +198,7 @@ def test_interrupted_run_over_files_leaves_the_rows_in_a_part(folder, kind, monk
             yield table
 
     monkeypatch.setattr(Replay, "tables", interrupted)
-    monkeypatch.setattr("streamsparql.run.execution.read_stream", partial(read_stream, chunk=100))
+    monkeypatch.setattr("streamsparql.run.engine.read_stream", partial(read_stream, chunk=100))
     monkeypatch.chdir(folder)
     assert main(["run", "mean.rq", "--stream", "all.nq", "-o", f"rows.{kind}"]) == 143
     (part,) = folder.glob("rows*.part")

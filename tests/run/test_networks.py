@@ -34,9 +34,9 @@ def check(texts: list[str], data: Data, seed: int) -> None:
     texts = [text for text in texts if compiles(text) and not counts.search(text)]
     texts += feeding
     random.shuffle(texts)
-    queries, pushed = run(texts, without_blank_nodes(data), seed, feeding)
-    data = composed(queries, pushed)
-    for each in queries:
+    ran = run(texts, without_blank_nodes(data), seed, feeding)
+    data = composed(ran)
+    for each in ran.queries:
         different = difference(each, data)
         assert not different, different
 
@@ -281,7 +281,7 @@ def test_a_replay_that_is_stopped_ends_the_rows_that_hold_at_the_watermark() -> 
 
     replay = SessionReplay(session, {"s": items()})
     emitted: dict[str, list[tuple[int, int]]] = {}
-    with patch("streamsparql.run.session_engine.read_stream", partial(read_stream, chunk=1)):
+    with patch("streamsparql.run.engine.read_stream", partial(read_stream, chunk=1)):
         for rows in replay.tables():
             for query, table in rows.items():
                 spans = zip(*(table[name].to_pylist() for name in ("start", "end")), strict=True)

@@ -6,6 +6,7 @@ removed at random instants, while items are pushed in any batching (support/sess
 
 from __future__ import annotations
 
+import gc
 import re
 import warnings
 from collections import Counter
@@ -48,7 +49,7 @@ def check(texts: list[str], over: Data, seed: int) -> None:
     random = Random(seed)
     several = [text for each in texts for text in variants(each, random, random.randint(1, 4))]
     random.shuffle(several)
-    queries, pushed = run(several, over, seed)
+    queries, pushed, _ = run(several, over, seed)
     for each in queries:
         different = difference(each, pushed)
         assert not different, different
@@ -242,7 +243,7 @@ def test_queries_that_come_and_go_leave_nothing(cycles: int) -> None:
     session = Session()
     kept = session.register(SPEED.format("kept"))
     session.register(SPEED.format("kept-too"))
-    sizes = []
+    sizes, objects = [], []
     for k in range(cycles):
         query = session.register(SPEED.format(f"t{k}"))
         other = session.register(f"SELECT ?x {WINDOW} {{ ?x <p{k % 7}> ?v FILTER(?v > {k}) }}")
@@ -254,6 +255,9 @@ def test_queries_that_come_and_go_leave_nothing(cycles: int) -> None:
             stats = session.stats()
             assert (stats.queries, stats.plans) == (2, 2)
             sizes.append(stats.state)
+            gc.collect()
+            objects.append(len(gc.get_objects()))
+    assert max(objects[5:]) <= max(objects[:5]) + 2_000, objects
     engine = session._engine
     assert max(sizes) <= 2 * LEASES + 200, sizes
     assert len(engine._families) == 1

@@ -269,7 +269,7 @@ def settings_of(mode: Mode) -> Iterator[None]:
     """Patch the size of chunks, the number of items between cuts, and the choice of joins."""
     with (
         patch("streamsparql.physical.lowering.lower_joins.MODE", mode.joins),
-        patch("streamsparql.run.execution.read_stream", partial(read_stream, chunk=mode.chunk)),
+        patch("streamsparql.run.engine.read_stream", partial(read_stream, chunk=mode.chunk)),
         patch("streamsparql.run.execution.CUT_AFTER", mode.cut_after),
     ):
         yield

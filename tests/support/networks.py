@@ -7,14 +7,14 @@ instants of these, are then items like any others for the queries that read the 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
 from hypothesis import assume
 from support.engine import Data, Item
 from support.families import PREFIX
-from support.sessions import Returned, read_by
+from support.sessions import Ran, Returned, read_by
 
 import streamsparql
 from streamsparql.run.input import RunInput
@@ -89,16 +89,21 @@ def _named(triple: tuple[str, str, str]) -> tuple[str, str, str]:
     return s, p, o
 
 
-def composed(queries: Sequence[Returned], data: Data) -> Data:
-    """Return the data with the output of each query that feeds a stream, by hand."""
-    feeding = sorted((q for q in queries if q.query.output), key=lambda q: str(q.query.output))
+def composed(ran: Ran) -> Data:
+    """Return the data with the output of each query that feeds a stream, by hand.
+
+    The reports of static rows have no end: there are as many as time has passed, which passes
+    through streams without items.
+    """
+    feeding, data = [each for each in ran.queries if each.query.output], ran.data
+    feeding.sort(key=lambda each: str(each.query.output))
     for each in feeding:
-        items = _output(each, data)
+        items = _output(each, data, ran.watermarks)
         data = data._replace(streams={**data.streams, each.query.output: items})
     return data
 
 
-def _output(each: Returned, data: Data) -> list[Item]:
+def _output(each: Returned, data: Data, watermarks: Mapping[str, int]) -> list[Item]:
     query, own = streamsparql.compile(each.text), read_by(each, data)
     options: dict[str, Any] = each.options or {"report": query.report.kind or "istream"}
     static = own._replace(streams={})
@@ -106,6 +111,8 @@ def _output(each: Returned, data: Data) -> list[Item]:
     live = Live(query, run_input, **options)
     for name, items in own.streams.items():
         live.push_many(name, items)
+    for name in own.streams:
+        live.advance(watermarks[name], name)
     live.close()
     if not any(own.streams.values()):  # its reports of static data may be late for the readers
         assume(not any(shown for _, shown in live.rows()))

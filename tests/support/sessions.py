@@ -33,6 +33,15 @@ class Returned(NamedTuple):
     rows: list[Any]
 
 
+class Ran(NamedTuple):
+    """The queries of a session, the data without the items from before a query has read their
+    stream, and the watermarks before the session was closed."""
+
+    queries: list[Returned]
+    data: Data
+    watermarks: Mapping[str, int]
+
+
 def variants(text: str, random: Random, count: int) -> list[str]:
     """Return texts that differ from a text in constants and in the names of variables."""
     texts = [text, *(_variant(text, random) for _ in range(count - 1))]
@@ -64,11 +73,10 @@ def run(
     seed: int,
     names: Mapping[str, str] | None = None,
     **options: Any,
-) -> tuple[list[Returned], Data]:
+) -> Ran:
     """Register queries, push items, remove queries: in random order, at random instants.
 
-    `names` are those of some texts, which are not removed. Return the queries, and the data without
-    the items from before a query has read their stream.
+    `names` are those of some texts, which are not removed.
     """
     names = names or {}
     random = Random(seed)
@@ -102,11 +110,12 @@ def run(
     if random.random() < 0.5:
         for each in registered:
             _read(each)
+    watermarks = session.watermarks
     session.close()
     for each in registered:
         _read(each)
     assert not session.late
-    return registered, data._replace(streams=pushed)
+    return Ran(registered, data._replace(streams=pushed), watermarks)
 
 
 def _register(session: Any, text: str, random: Random, name: str | None = None) -> Returned:
