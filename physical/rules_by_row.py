@@ -19,7 +19,7 @@ States are sets, so that operators that only remove duplicates are the identity 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import add, eq, ge, itemgetter, lt, mul, ne, sub
@@ -32,11 +32,12 @@ from streamsparql.algebra.expressions import Call, Constant
 from streamsparql.algebra.graph import Construct as Rule
 from streamsparql.algebra.graph import node_of_cells
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import BlankNode, Term
-from streamsparql.algebra.xsd.values import date_time_literal, duration_literal
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.algebra.terms import IRI, XSD, BlankNode, Term
+from streamsparql.algebra.xsd.values import date_time_text
 from streamsparql.limits import check_rows, checked
 from streamsparql.overriding import override
-from streamsparql.physical.batch import TRIPLE, UNBOUND, Batch, IdRow
+from streamsparql.physical.batch import TRIPLE, UNBOUND, Batch, IdRow, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
     BASES,
     ENDS,
@@ -44,10 +45,15 @@ from streamsparql.physical.dictionary.inline_ids import (
     INTEGER_BOUND,
     TAG_DOUBLE,
 )
-from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
-from streamsparql.physical.expressions.occurrence import DURATION, END, START, EventCondition
+from streamsparql.physical.dictionary.term_dictionary import (
+    BLANK_SORT,
+    IRI_SORT,
+    LITERAL_SORT,
+    TermDictionary,
+)
+from streamsparql.physical.expressions.occurrence import END, START, EventCondition
 from streamsparql.physical.hidden import SINCE, variable_of
-from streamsparql.physical.kernels.occurrences import SHIFT, STATIC
+from streamsparql.physical.kernels.occurrences import SHIFT, STATIC, static_rows
 from streamsparql.physical.operator import Operator, Stateless, inputs_first
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.binary import shared_names
@@ -122,6 +128,7 @@ class RulesByRow(Stateful):
         self._known = RowsOfInstant(root.names)
         self._open: int | None = None  # the last instant, if more rows of it may follow
         self._states: dict[str, EventRows] = {"known": self._known}
+        self._moving: list[EventRows] = [self._known]  # those that evict rows from time to time
         self._completing: list[Callable[[], None]] = []
         self._nodes: dict[tuple[BlankNode, tuple[str, ...]], dict[EventRow, int]] = {}
         self._derived: list[EventRow] = []
@@ -141,6 +148,8 @@ class RulesByRow(Stateful):
     def state(self, rows: EventRows) -> EventRows:
         """Return a state, which becomes a part of this one."""
         self._states[f"rows {len(self._states)}"] = rows
+        if not rows.endless:
+            self._moving.append(rows)
         return rows
 
     def when_complete(self, call: Callable[[], None]) -> None:
@@ -156,19 +165,17 @@ class RulesByRow(Stateful):
     def consume(self, batches: Sequence[Batch], bound: int) -> Batch:
         """Consume the rows of each leaf up to a bound; no later row starts before it."""
         self._derived.clear()
-        due: list[tuple[int, Take, IdRow, int]] = []
-        for take, batch in zip(self._leaves, batches, strict=True):
-            for mu, since, t in rows_of_batch(batch):
-                if since == STATIC:
-                    take(mu, since, t)
-                else:
-                    due.append((t, take, mu, since))
-        due.sort(key=itemgetter(0))
+        static = [static_rows(batch) for batch in batches]
+        for take, batch, mask in zip(self._leaves, batches, static, strict=True):
+            for row in rows_of_batch(batch.where(mask)):
+                take(*row)
+        due = [batch.where(~mask) for batch, mask in zip(batches, static, strict=True)]
+        starts = np.concatenate([batch.start for batch in due])
         results: list[EventRow] = []
-        if self._open is not None and not (due and due[0][0] == self._open):
+        if self._open is not None and not (len(starts) and starts.min() == self._open):
             self._complete(self._open, (), bound, results)
-        last = due[-1][0] if due else self._open
-        for t, rows in groupby(checked(due), key=itemgetter(0)):
+        last = int(starts.max()) if len(starts) else self._open
+        for t, rows in groupby(checked(self._in_order(due, starts)), key=itemgetter(0)):
             self._complete(t, rows, bound, results)
         self._open = last if last is not None and last >= bound else None
         assert not self._derived, "a rule was applied after its instant"
@@ -176,9 +183,19 @@ class RulesByRow(Stateful):
             self._begin(bound)
         return batch_of_rows(self._names, results)
 
+    def _in_order(
+        self, batches: Sequence[Batch], starts: IntArray
+    ) -> Iterator[tuple[int, Take, IdRow, int]]:
+        """Yield the rows of all leaves in the order of their instants, with the leaves' takes."""
+        leaves = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
+        rows = [rows_of_batch(batch) for batch in batches]
+        for k in leaves[starts.argsort(kind="stable")].tolist():
+            mu, since, t = next(rows[k])
+            yield t, self._leaves[k], mu, since
+
     def _begin(self, t: int) -> None:
         """Evict what is not needed from an instant on."""
-        for state in self._states.values():
+        for state in self._states.values() if t == INFINITY else self._moving:
             state.expire(t)
         for nodes in self._nodes.values():
             nodes.clear()
@@ -242,6 +259,8 @@ def _reordered(names: Sequence[str], wanted: Sequence[str], emit: Take) -> Take:
     if before == after:
         return emit
     pick = picking([before.index(n) if n in before else len(before) for n in after])
+    if set(after) <= set(before):
+        return lambda mu, since, t: emit(pick(mu), since, t)
     return lambda mu, since, t: emit(pick((*mu, UNBOUND)), since, t)
 
 
@@ -400,18 +419,26 @@ _AFTER_INTEGERS = BASES[TAG_DOUBLE]
 def _construct(machine: RulesByRow, operator: Construct, emit: Take) -> list[Take]:
     names = variables_of(operator.inputs[0].names)
     subject, predicate, object_ = (_place_of(machine, operator, x, names) for x in operator.pattern)
+    tested = [
+        (k, sorts)
+        for k, sorts in enumerate((_SUBJECTS, (IRI_SORT,), _OBJECTS))
+        if not isinstance(operator.pattern[k], BlankNode | IRI)
+    ]
     sort_of = machine.terms.sort_of
     emit = _reordered([*TRIPLE, SINCE], operator.names, emit)
 
     def take(mu: IdRow, since: int, t: int) -> None:
         triple = subject(mu, since, t), predicate(mu, since, t), object_(mu, since, t)
-        if triple[2] and sort_of(triple[1]) == IRI_SORT and sort_of(triple[0]) in _SUBJECTS:
-            emit(triple, since, t)
+        for k, sorts in tested:
+            if sort_of(triple[k]) not in sorts:
+                return
+        emit(triple, since, t)
 
     return [take]
 
 
 _SUBJECTS = (IRI_SORT, BLANK_SORT)
+_OBJECTS = (IRI_SORT, BLANK_SORT, LITERAL_SORT)
 
 
 def _place_of(
@@ -436,29 +463,18 @@ def _node_of(
     names = tuple(variables_of(operator.inputs[0].names))
     number = names.index(operator.number)
     columns = [
-        (k, name, f"{variable_of(name)}=")
-        for k, name in enumerate(names)
-        if k != number and not variable_of(name).stamp
+        (k, name) for k, name in enumerate(names) if k != number and not variable_of(name).stamp
     ]
     memo = machine.nodes(place, names)
 
-    def cell(name: str, term_id: int, since: int, t: int) -> str | None:
-        if name == END:
-            return _date_time(t)
-        if name == START:
-            return _date_time(since + SHIFT)
-        if name == DURATION:
-            return _duration(t - since - SHIFT)
-        if term_id < _AFTER_INTEGERS:
-            return f'"{term_id - INTEGER_BASE}{ENDS["integer"]}'
-        return str(terms.term_of(term_id)) if term_id else None
+    texts = [(f"{variable_of(name)}=", _text_of(terms, name, k)) for k, name in columns]
 
     def node(mu: IdRow, since: int, t: int) -> int:
         row = mu, since, t
         term_id = memo.get(row)
         if term_id is None:
-            texts = ((prefix, cell(name, mu[k], since, t)) for k, name, prefix in columns)
-            cells = [prefix + text for prefix, text in texts if text is not None]
+            found = [(prefix, text(mu, since, t)) for prefix, text in texts]
+            cells = [prefix + text for prefix, text in found if text is not None]
             named = node_of_cells(place, cells, mu[number] - INTEGER_BASE)
             term_id = memo[row] = terms.id_of(named)
         return term_id
@@ -466,14 +482,28 @@ def _node_of(
     return node
 
 
+def _text_of(
+    terms: TermDictionary, name: str, place: int
+) -> Callable[[IdRow, int, int], str | None]:
+    """Return the function that writes a term of rows, or a time of theirs; None if unbound."""
+    if name == END:
+        return lambda mu, since, t: _date_time(t)
+    if name == START:
+        return lambda mu, since, t: _date_time(since + SHIFT)
+    end = ENDS["integer"]
+
+    def text(mu: IdRow, since: int, t: int) -> str | None:
+        term_id = mu[place]
+        if term_id < _AFTER_INTEGERS:
+            return f'"{term_id - INTEGER_BASE}{end}'
+        return str(terms.term_of(term_id)) if term_id else None
+
+    return text
+
+
 @lru_cache(1024)
 def _date_time(milliseconds: int) -> str:
-    return str(date_time_literal(milliseconds))
-
-
-@lru_cache(1024)
-def _duration(milliseconds: int) -> str:
-    return str(duration_literal(milliseconds))
+    return f'"{date_time_text(milliseconds)}"^^<{XSD}dateTime>'
 
 
 def _merging(
@@ -507,13 +537,13 @@ def _event_join(machine: RulesByRow, operator: EventJoin, emit: Take) -> list[Ta
     def take_left(mu: IdRow, since: int, t: int) -> None:
         if lefts.insert(mu, since, t):
             for rows in rights.find(lefts.key(mu)):
-                for (nu, other, *_), at in rows.items():
+                for (nu, other, *_), at in rows:
                     emit(merge(mu, nu), min(since, other), max(t, at))
 
     def take_right(nu: IdRow, since: int, t: int) -> None:
         if rights.insert(nu, since, t):
             for rows in lefts.find(rights.key(nu)):
-                for (mu, other, *_), at in rows.items():
+                for (mu, other, *_), at in rows:
                     emit(merge(mu, nu), min(since, other), max(t, at))
 
     return [take_left, take_right]
@@ -536,7 +566,7 @@ def _seq_join(machine: RulesByRow, operator: SeqJoin, emit: Take) -> list[Take]:
             return
         start = since + SHIFT
         for rows in lefts.find(key(nu)):
-            for (mu, begin, *_), end in rows.items():
+            for (mu, begin, *_), end in rows:
                 if end >= start:
                     break
                 emit(merge(mu, nu), begin, t)
@@ -556,14 +586,14 @@ def _eq_join(machine: RulesByRow, operator: EqJoin, emit: Take) -> list[Take]:
     def take_left(mu: IdRow, since: int, t: int) -> None:
         if since != STATIC and lefts.insert(mu, since, t):
             for rows in rights.find(lefts.key(mu)):
-                for nu, other, *_ in rows:
+                for (nu, other, *_), _ in rows:
                     if other == since:
                         emit(merge(mu, nu), since, t)
 
     def take_right(nu: IdRow, since: int, t: int) -> None:
         if since != STATIC and rights.insert(nu, since, t):
             for rows in lefts.find(rights.key(nu)):
-                for mu, other, *_ in rows:
+                for (mu, other, *_), _ in rows:
                     if other == since:
                         emit(merge(mu, nu), since, t)
 
@@ -601,7 +631,7 @@ def _seq_without(machine: RulesByRow, operator: SeqWithout, emit: Take) -> list[
         start = since + SHIFT
         low = absents.latest(absent_key(nu), start)
         for rows in lefts.find(key(nu)):
-            for (mu, begin, *_), end in reversed(rows.items()):
+            for (mu, begin, *_), end in reversed(rows):
                 if end < low:
                     break
                 if end < start:
