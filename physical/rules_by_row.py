@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import add, eq, ge, itemgetter, lt, mul, ne, sub
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -88,6 +88,18 @@ Take: TypeAlias = Callable[[IdRow, int, int], None]
 """An input of a twin: it takes the ids of a row, its SINCE, and its instant."""
 
 
+class RetainsRows(Protocol):
+    """An operator with a twin, whose retained rows move to the twin and back."""
+
+    inputs: tuple[Operator, ...]
+
+    def take_rows(self) -> list[Batch]:
+        """Remove and return the retained rows of each input, over their instants."""
+
+    def put_rows(self, rows: Sequence[Batch], t: int) -> None:
+        """Retain rows of each input again, whose results before `t` have been emitted."""
+
+
 def has_twins(root: Operator, derived: Operator) -> bool:
     """Return whether rules can be evaluated row by row; they read `derived` triples."""
     return all(_has_twin(operator, derived) for operator in inputs_first(root))
@@ -112,7 +124,8 @@ def _has_twin(operator: Operator, derived: Operator) -> bool:
 class RulesByRow(Stateful):
     """The rules of a stratum: rows from outside are consumed, and the derived triples returned."""
 
-    scalars = ("_open",)
+    scalars = ("open",)
+    derived = ("rounds",)
 
     def __init__(
         self,
@@ -126,7 +139,12 @@ class RulesByRow(Stateful):
         self._rules = tuple(rules)
         self._names = root.names
         self._known = RowsOfInstant(root.names)
-        self._open: int | None = None  # the last instant, if more rows of it may follow
+        self.open: int | None = None
+        """The last instant, if more rows of it may follow."""
+        self.rounds = 0
+        """The number of rounds of the last step."""
+        self.operators: dict[RetainsRows, dict[int, EventRows]] = {}
+        """The operators whose twins retain rows, by input."""
         self._states: dict[str, EventRows] = {"known": self._known}
         self._moving: list[EventRows] = [self._known]  # those that evict rows from time to time
         self._completing: list[Callable[[], None]] = []
@@ -145,12 +163,13 @@ class RulesByRow(Stateful):
 
     # -- for twins
 
-    def state(self, rows: EventRows) -> EventRows:
-        """Return a state, which becomes a part of this one."""
-        self._states[f"rows {len(self._states)}"] = rows
-        if not rows.endless:
-            self._moving.append(rows)
-        return rows
+    def retain(self, operator: RetainsRows, states: Mapping[int, EventRows]) -> None:
+        """Make the rows that the twin of an operator retains, by input, a part of this state."""
+        self.operators[operator] = dict(states)
+        for rows in states.values():
+            self._states[f"rows {len(self._states)}"] = rows
+            if not rows.endless:
+                self._moving.append(rows)
 
     def when_complete(self, call: Callable[[], None]) -> None:
         """Have a function called once all rows of an instant from outside are known."""
@@ -165,6 +184,7 @@ class RulesByRow(Stateful):
     def consume(self, batches: Sequence[Batch], bound: int) -> Batch:
         """Consume the rows of each leaf up to a bound; no later row starts before it."""
         self._derived.clear()
+        self.rounds = 0
         static = [static_rows(batch) for batch in batches]
         for take, batch, mask in zip(self._leaves, batches, static, strict=True):
             for row in rows_of_batch(batch.where(mask)):
@@ -172,14 +192,14 @@ class RulesByRow(Stateful):
         due = [batch.where(~mask) for batch, mask in zip(batches, static, strict=True)]
         starts = np.concatenate([batch.start for batch in due])
         results: list[EventRow] = []
-        if self._open is not None and not (len(starts) and starts.min() == self._open):
-            self._complete(self._open, (), bound, results)
-        last = int(starts.max()) if len(starts) else self._open
+        if self.open is not None and not (len(starts) and starts.min() == self.open):
+            self._complete(self.open, (), bound, results)
+        last = int(starts.max()) if len(starts) else self.open
         for t, rows in groupby(checked(self._in_order(due, starts)), key=itemgetter(0)):
             self._complete(t, rows, bound, results)
-        self._open = last if last is not None and last >= bound else None
+        self.open = last if last is not None and last >= bound else None
         assert not self._derived, "a rule was applied after its instant"
-        if self._open is None:
+        if self.open is None:
             self._begin(bound)
         return batch_of_rows(self._names, results)
 
@@ -216,6 +236,7 @@ class RulesByRow(Stateful):
                 call()
         derived, insert = self._derived, self._known.insert
         for _ in range(closure.MAX_CLOSURE_ROUNDS):
+            self.rounds += 1
             new = [row for row in derived if insert(*row)]
             derived.clear()
             if not new:
@@ -225,6 +246,35 @@ class RulesByRow(Stateful):
             for row in checked(new):
                 self._feed_back(*row)
         raise closure.endless(self._rules, t)
+
+    # -- from and to columns
+
+    def take_known(self) -> Batch:
+        """Remove and return the triples of the instant that is open."""
+        known = self._known.rows()
+        self._known.expire(INFINITY)
+        return known
+
+    def put_known(self, rows: Batch) -> None:
+        """Set the triples of the instant that is open."""
+        self._known.put_back(rows.project(self._known.names))
+
+    def take_rows(self) -> Iterator[tuple[RetainsRows, list[Batch]]]:
+        """Remove and yield the rows that twins retain, with their operators, by input."""
+        for operator, states in self.operators.items():
+            batches = [Batch.empty(below.names) for below in operator.inputs]
+            for k, state in states.items():
+                batches[k] = state.rows()
+                state.expire(INFINITY)
+            yield operator, batches
+
+    def put_rows(self, operator: RetainsRows, batches: Sequence[Batch], t: int) -> None:
+        """Retain rows of each input of an operator; all instants before `t` are complete."""
+        for k, state in self.operators[operator].items():
+            rows = batches[k].project(state.names)
+            state.put_back(rows.where(rows.start >= t) if state.of_instant else rows)
+
+    # -- state
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
@@ -530,8 +580,7 @@ def _event_join(machine: RulesByRow, operator: EventJoin, emit: Take) -> list[Ta
     shared = shared_names(left.names, right.names)
     lefts = RowsByKey(left.names, shared, operator.within)
     rights = RowsByKey(right.names, shared, operator.within)
-    machine.state(lefts)
-    machine.state(rights)
+    machine.retain(operator, {0: lefts, 1: rights})
     merge = _merging(left, right, operator.names)
 
     def take_left(mu: IdRow, since: int, t: int) -> None:
@@ -553,7 +602,7 @@ def _seq_join(machine: RulesByRow, operator: SeqJoin, emit: Take) -> list[Take]:
     left, right = operator.inputs
     shared = shared_names(left.names, right.names)
     lefts = RowsByKey(left.names, shared, operator.within, firsts=True)
-    machine.state(lefts)
+    machine.retain(operator, {0: lefts})
     merge = _merging(left, right, operator.names)
     key = picking([variables_of(right.names).index(name) for name in shared])
 
@@ -579,8 +628,7 @@ def _eq_join(machine: RulesByRow, operator: EqJoin, emit: Take) -> list[Take]:
     shared = shared_names(left.names, right.names)
     lefts = RowsByKey(left.names, shared, of_instant=True)
     rights = RowsByKey(right.names, shared, of_instant=True)
-    machine.state(lefts)
-    machine.state(rights)
+    machine.retain(operator, {0: lefts, 1: rights})
     merge = _merging(left, right, operator.names)
 
     def take_left(mu: IdRow, since: int, t: int) -> None:
@@ -606,9 +654,8 @@ def _seq_without(machine: RulesByRow, operator: SeqWithout, emit: Take) -> list[
     keys = shared_names(absent.names, operator.names)
     lefts = RowsByKey(left.names, shared, operator.within, firsts=True)
     rights = RowsOfInstant(right.names, lasts=True)
-    absents = AbsentRows(keys, operator.within)
-    for state in (lefts, rights, absents):
-        machine.state(state)
+    absents = AbsentRows((*keys, SINCE), operator.within)
+    machine.retain(operator, {0: lefts, 1: rights, 2: absents})
     merge = _merging(left, right, operator.names)
     columns = variables_of(right.names)
     key = picking([columns.index(name) for name in shared])

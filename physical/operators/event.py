@@ -57,7 +57,7 @@ from streamsparql.physical.operators.binary import (
 from streamsparql.physical.operators.left_join import Condition
 from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.evidence import Accepted, EvidenceRows, Unmatched
-from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.heap import Heap, Passage
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Memo, Stateful
 
@@ -70,6 +70,7 @@ class _EventPairs(Sliced):
 
     keys: tuple[str, ...] = ()
     """Columns that pairs must agree in, in addition to shared variables."""
+    monotone = True
 
     def __init__(
         self,
@@ -84,8 +85,12 @@ class _EventPairs(Sliced):
         self.condition = condition
         self._shared = shared_names(left.names, right.names)
         self._merge = RowMerger(self.names, None)
-        self._areas = PairedAreas(left.names, right.names, [*self._shared, *self.keys])
+        self._areas = self._no_rows()
         self._results = Heap(self.names)
+
+    def _no_rows(self) -> PairedAreas:
+        left, right = self.inputs
+        return PairedAreas(left.names, right.names, [*self._shared, *self.keys])
 
     @override
     def _consume(
@@ -127,6 +132,23 @@ class _EventPairs(Sliced):
     def _related(self, left: Batch, i: IntArray, right: Batch, j: IntArray) -> BoolArray | None:
         """Return which pairs, of those that overlap, are related in time; None for all."""
         return None
+
+    @override
+    def emit_at_once(self) -> None:
+        self._results = Passage(self.names)
+
+    def take_rows(self) -> list[Batch]:
+        """Remove and return the retained rows of each input, over their instants."""
+        areas, self._areas = self._areas, self._no_rows()
+        left, right = (area.rows() for area in areas.parts().values())
+        later, _ = self._marks((0, 0))  # how much later left rows start in their area
+        left = left.over(left.start - later, left.end)
+        return [instants(rows).ordered() for rows in (left, right)]
+
+    def put_rows(self, rows: Sequence[Batch], t: int) -> None:
+        """Retain rows of each input again, whose results before `t` have been emitted."""
+        left, right = rows
+        self._areas.retain(self._left(left), self._right(right), self._marks((t, t)))
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
@@ -244,6 +266,7 @@ class _Optional(_EventPairs):
     of the condition, which can be missing.
     """
 
+    monotone = False
     kept: ClassVar[int]
     """The place of the preserved input."""
 

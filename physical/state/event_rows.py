@@ -74,6 +74,8 @@ class EventRows(RowStore):
 
     endless = False
     """Whether all rows are retained until the input ends."""
+    of_instant = False
+    """Whether the rows are those of the present instant."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = (*variables_of(names), SINCE)
@@ -128,7 +130,7 @@ class RowsByKey(EventRows):
         of_instant: bool = False,
     ) -> None:
         super().__init__(names)
-        self._of_instant = of_instant
+        self.of_instant = of_instant
         self.key = picking([self.names.index(name) for name in shared])
         self._firsts = firsts
         self._reach = bound if bound >= SHIFT else bound + SHIFT
@@ -153,14 +155,14 @@ class RowsByKey(EventRows):
         if bucket is None:
             self._buckets[key] = (entry, t)
             self._loose = self._loose or UNBOUND in key
-        elif type(bucket) is dict:
+        elif isinstance(bucket, dict):
             if entry in bucket:
                 return False
             bucket[entry] = t
         elif entry == bucket[0]:
             return False
         else:
-            self._buckets[key] = dict([bucket, (entry, t)])
+            self._buckets[key] = {bucket[0]: bucket[1], entry: t}
         self._count += 1
         if self._bounded:
             heappush(self._expiring, (since, key, entry))
@@ -184,7 +186,7 @@ class RowsByKey(EventRows):
 
     @override
     def expire(self, t: int) -> None:
-        if t == INFINITY or (self._of_instant and self._precede(t)):
+        if t == INFINITY or (self.of_instant and self._precede(t)):
             self._buckets.clear()
             self._expiring.clear()
             self._count = 0
@@ -192,7 +194,7 @@ class RowsByKey(EventRows):
         while expiring and expiring[0][0] <= t - self._reach:
             _, key, entry = heappop(expiring)
             bucket = self._buckets[key]
-            if type(bucket) is dict and len(bucket) > 1:
+            if isinstance(bucket, dict) and len(bucket) > 1:
                 del bucket[entry]
             else:
                 del self._buckets[key]
@@ -209,7 +211,7 @@ _Found: TypeAlias = tuple[_Entry, int]
 
 
 def _found(bucket: _Found | dict[_Entry, int]) -> Reversible[_Found]:
-    return bucket.items() if type(bucket) is dict else (bucket,)
+    return bucket.items() if isinstance(bucket, dict) else (bucket,)
 
 
 def _compatible(one: IdRow, other: IdRow) -> bool:
@@ -224,6 +226,7 @@ class RowsOfInstant(EventRows):
     ([True, True, False], 1)
     """
 
+    of_instant = True
     encoded = ("_rows",)
 
     def __init__(self, names: Sequence[str], lasts: bool = False) -> None:

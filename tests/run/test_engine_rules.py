@@ -117,15 +117,19 @@ def check_rules(random: Random, writer: RuleWriter | None = None) -> None:
     arrived = {name: disordered(items, delay, random) for name, items in streams.items()}
     run_input = RunInput(arrived, static, max_delay=delay, started=0)
     mode = Mode(chunk=random.choice([1, 2, 3, 65_536]), cut_after=random.choice([1, 3, 65_536]))
-    few = random.choice([0, rule_closure.FEW_ROWS])  # by the pipeline, or row by row
+    way = random.choice(["by column", "by row", "changing"])
     with settings_of(mode), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rule_closure, "FEW_ROWS", few)
+        if way == "changing":
+            changes = lambda *_: random.random() < 0.5  # noqa: E731
+            patch.setattr(rule_closure.RuleClosure, "_changes", changes)
+        else:
+            patch.setattr(rule_closure, "FEW_ROWS", 0 if way == "by column" else 64)
         if random.random() < 0.5:
             rows = rows_of_history(query, run_input)
         else:
             rows = rows_of_live_query(query, run_input, random)
     about_events = event.returns_events(query.optimized)
-    described = "\n".join([*rules, text, str(arrived), str(static)])
+    described = "\n".join([way, *rules, text, str(arrived), str(static)])
     for t in range(definition.start, 13):
         expected = Counter(
             cells_of_definition(query.form, x) for x in query.logical.at(t, definition)
