@@ -17,7 +17,7 @@ from streamsparql.overriding import override
 
 MAX_CLOSURE_ROUNDS = 1000
 """The number of rounds at one instant after which a closure counts as infinite."""
-MAX_CLOSURE_TRIPLES = 1_000_000
+MAX_CLOSURE_TRIPLES = 250_000
 """The number of triples at one instant from which on it does, if the rules make new terms.
 
 Without new terms a closure is finite. With new terms the triples can double in each round.
@@ -107,7 +107,7 @@ def most_triples(rules: Sequence[Construct]) -> float:
     >>> most_triples([Construct((TriplePattern(x, p, y),), streamed("?x q ?y"))])
     inf
     >>> most_triples([Construct((TriplePattern(x, p, BlankNode("n")),), streamed("?x q ?y"))])
-    1000000
+    250000
     """
     make_terms = any(
         any(isinstance(place, BlankNode) for triple in rule.template for place in triple)

@@ -5,13 +5,13 @@ pipeline meet each pair of rows once, so a round joins only what is new: this is
 evaluation. Rules that are *monotone* in their own triples are evaluated for all instants of a step
 at once, others instant by instant.
 
-**Many instants at once.** The definition completes one instant after the other (algebra/closure.py).
-Let `T(K)` be the triples that the rules derive in one round from a set of triples `K`. If no rule
-requires an absence, `T` is monotone, and a triple of `T(K)` that ends at `t` follows from those
-triples of `K` that end at `t` or before. So the part of the least fixpoint up to `t` is the least
-fixpoint of that part, whatever follows it: completing one instant after the other leads to the least
-fixpoint of all. Every fair order of rounds leads to it, too. So a round takes the new triples of all
-instants, and the watermark of the triples that are fed back stays at the first of these instants.
+**Many instants at once.** The definition completes one instant after the other. Let `T(K)` be the
+triples that the rules derive in one round from a set of triples `K`. If no rule requires an
+absence, `T` is monotone, and a triple of `T(K)` that ends at `t` follows from those triples of `K`
+that end at `t` or before. So the part of the least fixpoint up to `t` is the least fixpoint of that
+part, whatever follows it: completing one instant after the other leads to the least fixpoint of
+all. Every fair order of rounds leads to it, too. So a round takes the new triples of all instants,
+and the watermark of the triples that are fed back stays at the first of these instants.
 
 Operators then emit rows as soon as they are found (`Operator.emit_at_once`). A step that has not
 ended after as many rounds as one instant may take goes on with the first instant that has new
@@ -53,6 +53,7 @@ class RulesByColumn(Stateful):
     """The rules of a stratum: rows from outside are consumed, and the derived triples returned."""
 
     scalars = ("open",)
+    encoded = ("pipeline",)
     derived = ("rounds",)
 
     def __init__(
@@ -234,5 +235,5 @@ class RulesByColumn(Stateful):
 
 
 _PIPELINE = "pipeline/"
-_PAIRS = Limits(rows=16 * closure.MAX_CLOSURE_TRIPLES)
+_PAIRS = Limits(rows=4 * closure.MAX_CLOSURE_TRIPLES)
 """The pairs of rows in one operator and round, from which on rules that make terms have no end."""

@@ -88,6 +88,10 @@ Take: TypeAlias = Callable[[IdRow, int, int], None]
 """An input of a twin: it takes the ids of a row, its SINCE, and its instant."""
 
 
+_UNCHECKED = 1 << 10
+"""The number of derived triples after which the limits are checked."""
+
+
 class RetainsRows(Protocol):
     """An operator with a twin, whose retained rows move to the twin and back."""
 
@@ -150,8 +154,10 @@ class RulesByRow(Stateful):
         self._completing: list[Callable[[], None]] = []
         self._nodes: dict[tuple[BlankNode, tuple[str, ...]], dict[EventRow, int]] = {}
         self._derived: list[EventRow] = []
+        self._most = closure.most_triples(rules)
+        self._unchecked = _UNCHECKED  # the number of derived triples from which on to check
         readers: dict[Operator, list[Take]] = {each: [] for each in inputs_first(root)}
-        readers[root].append(lambda mu, since, t: self._derived.append((mu, since, t)))
+        readers[root].append(self._take_derived)
         for operator in reversed(inputs_first(root)):
             make = _TWINS.get(type(operator))
             if make is not None:
@@ -213,6 +219,16 @@ class RulesByRow(Stateful):
             mu, since, t = next(rows[k])
             yield t, self._leaves[k], mu, since
 
+    def _take_derived(self, mu: IdRow, since: int, t: int) -> None:
+        """Take a triple that a rule derives in this round."""
+        derived = self._derived
+        derived.append((mu, since, t))
+        if len(derived) >= self._unchecked:
+            check_rows(_UNCHECKED, len(self._names))
+            self._unchecked += _UNCHECKED
+            if len(derived) > self._most:
+                raise closure.too_many(self._rules, t)
+
     def _begin(self, t: int) -> None:
         """Evict what is not needed from an instant on."""
         for state in self._states.values() if t == INFINITY else self._moving:
@@ -239,8 +255,11 @@ class RulesByRow(Stateful):
             self.rounds += 1
             new = [row for row in derived if insert(*row)]
             derived.clear()
+            self._unchecked = _UNCHECKED
             if not new:
                 return
+            if len(self._known) > self._most:
+                raise closure.too_many(self._rules, t)
             check_rows(len(new), len(self._names))
             results += new
             for row in checked(new):
