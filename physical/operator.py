@@ -73,9 +73,17 @@ class Operator(Stateful, Displayed, ABC):
         self.reason = ""
         """Why it computes that node, if another operator could."""
 
+    @property
+    def shown_inputs(self) -> tuple[Operator, ...]:
+        """The operators that are shown below it: its inputs, or the operators inside."""
+        return self.inputs
+
     @abstractmethod
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         """Consume new rows and watermarks of the inputs; emit the rows that are final."""
+
+    def measure(self) -> None:
+        """Measure the states of the operators inside, in a measured run."""
 
     def emit_at_once(self) -> None:
         """Emit rows as soon as they are found from now on, not in the order of their instants.

@@ -22,7 +22,7 @@ from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.event import EventLeftJoin
-from streamsparql.physical.pipeline import Pipeline
+from streamsparql.physical.pipeline import OperatorCounts, Pipeline
 from streamsparql.physical.rules_by_column import RulesByColumn
 from streamsparql.physical.rules_by_row import RulesByRow, has_twins
 from streamsparql.physical.state.heap import Heap
@@ -39,6 +39,13 @@ class Feed(StreamAccess):
     def __init__(self, name: str, names: Sequence[str]) -> None:
         super().__init__(name)
         self.names = tuple(names)
+        self.outside: Operator | None = None
+        """The operator from which rows enter."""
+
+    @property
+    @override
+    def shown_inputs(self) -> tuple[Operator, ...]:
+        return () if self.outside is None else (self.outside,)
 
     @classmethod
     def of_triples(cls, name: str) -> Feed:
@@ -71,6 +78,8 @@ class RuleClosure(Operator):
     ) -> None:
         super().__init__(root.names, *(rows for _, rows in entering))
         self.rules = tuple(rules)
+        for feed, rows in entering:
+            feed.outside = rows
         leaves = [feed for feed, _ in entering]
         self._ahead = [Heap(feed.names) for feed in leaves]
         self._columns = RulesByColumn(root, derived, leaves, rules, terms)
@@ -83,6 +92,11 @@ class RuleClosure(Operator):
         self._pace = [1, 1, 1, 1]  # of late: rows from outside, all rows, instants, rounds
         self._since_moved = 0  # the rows that were fed since the retained rows moved
         self._from_start = [x for x in self.inner.operators if isinstance(x, EventLeftJoin)]
+
+    @property
+    @override
+    def shown_inputs(self) -> tuple[Operator, ...]:
+        return (self.inner.root,)
 
     @property
     def inner(self) -> Pipeline:
@@ -154,6 +168,16 @@ class RuleClosure(Operator):
     # -- state
 
     @override
+    def measure(self) -> None:
+        self.inner.measured = True
+        self.inner.state()
+        if self._by_row and self._rows is not None:
+            self.reason = "row by row where rounds feed few rows: operators count the others only"
+            for operator, rows in self._rows.sizes():
+                counts = self.inner.counts[operator]
+                counts.state, counts.peak = rows, max(counts.peak, rows)
+
+    @override
     def parts(self) -> Mapping[str, Stateful]:
         parts: dict[str, Stateful] = {f"ahead {k}": heap for k, heap in enumerate(self._ahead)}
         if self._rows is not None:
@@ -177,8 +201,18 @@ _LATELY = 1 << 12
 
 
 def with_inner(operators: Iterable[Operator]) -> Iterator[Operator]:
-    """Yield operators, and those in the pipelines of rules."""
+    """Yield operators, each after those in its pipeline of rules."""
     for operator in operators:
-        yield operator
         if isinstance(operator, RuleClosure):
             yield from with_inner(operator.inner.operators)
+        yield operator
+
+
+def counts_of(pipeline: Pipeline) -> dict[Operator, OperatorCounts]:
+    """Return the work of all operators, with those in pipelines of rules."""
+    counts: dict[Operator, OperatorCounts] = {}
+    for operator, own in pipeline.counts.items():
+        if isinstance(operator, RuleClosure):
+            counts.update(counts_of(operator.inner))
+        counts[operator] = own
+    return counts

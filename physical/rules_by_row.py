@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import add, eq, ge, itemgetter, lt, mul, ne, sub
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -92,16 +92,8 @@ _UNCHECKED = 1 << 10
 """The number of derived triples after which the limits are checked."""
 
 
-class RetainsRows(Protocol):
-    """An operator with a twin, whose retained rows move to the twin and back."""
-
-    inputs: tuple[Operator, ...]
-
-    def take_rows(self) -> list[Batch]:
-        """Remove and return the retained rows of each input, over their instants."""
-
-    def put_rows(self, rows: Sequence[Batch], t: int) -> None:
-        """Retain rows of each input again, whose results before `t` have been emitted."""
+_Paired: TypeAlias = EventJoin | SeqJoin | EqJoin | SeqWithout
+"""The operators that retain rows, which move to their twins and back."""
 
 
 def has_twins(root: Operator, derived: Operator) -> bool:
@@ -147,7 +139,7 @@ class RulesByRow(Stateful):
         """The last instant, if more rows of it may follow."""
         self.rounds = 0
         """The number of rounds of the last step."""
-        self.operators: dict[RetainsRows, dict[int, EventRows]] = {}
+        self.operators: dict[_Paired, dict[int, EventRows]] = {}
         """The operators whose twins retain rows, by input."""
         self._states: dict[str, EventRows] = {"known": self._known}
         self._moving: list[EventRows] = [self._known]  # those that evict rows from time to time
@@ -169,7 +161,7 @@ class RulesByRow(Stateful):
 
     # -- for twins
 
-    def retain(self, operator: RetainsRows, states: Mapping[int, EventRows]) -> None:
+    def retain(self, operator: _Paired, states: Mapping[int, EventRows]) -> None:
         """Make the rows that the twin of an operator retains, by input, a part of this state."""
         self.operators[operator] = dict(states)
         for rows in states.values():
@@ -278,7 +270,12 @@ class RulesByRow(Stateful):
         """Set the triples of the instant that is open."""
         self._known.put_back(rows.project(self._known.names))
 
-    def take_rows(self) -> Iterator[tuple[RetainsRows, list[Batch]]]:
+    def sizes(self) -> Iterator[tuple[Operator, int]]:
+        """Yield the operators whose twins retain rows, with the number of these."""
+        for operator, states in self.operators.items():
+            yield operator, sum(map(len, states.values()))
+
+    def take_rows(self) -> Iterator[tuple[_Paired, list[Batch]]]:
         """Remove and yield the rows that twins retain, with their operators, by input."""
         for operator, states in self.operators.items():
             batches = [Batch.empty(below.names) for below in operator.inputs]
@@ -287,7 +284,7 @@ class RulesByRow(Stateful):
                 state.expire(INFINITY)
             yield operator, batches
 
-    def put_rows(self, operator: RetainsRows, batches: Sequence[Batch], t: int) -> None:
+    def put_rows(self, operator: _Paired, batches: Sequence[Batch], t: int) -> None:
         """Retain rows of each input of an operator; all instants before `t` are complete."""
         for k, state in self.operators[operator].items():
             rows = batches[k].project(state.names)

@@ -294,7 +294,7 @@ def test_triples_that_double_at_each_instant_are_named(way: int, monkeypatch: An
     monkeypatch.setattr("streamsparql.algebra.closure.MAX_CLOSURE_TRIPLES", 2_000)
     rules = ["CONSTRUCT { _:a <p> ?y } { { ?x <p> ?y } SEQ { ?z <q> ?y } }"]
     items = [(("<a>", "<p>", "<b>"), 0), *((("<a>", "<q>", "<b>"), t) for t in range(1, 40))]
-    with pytest.raises(EngineError, match="instant (12|39): more than 2,000 triples of CONSTRUCT"):
+    with pytest.raises(EngineError, match=r"instant (12|39): more than 2,000 triples of CONSTRUCT"):
         list(streamsparql.compile("SELECT * { ?x <p> ?y }", "epsparql", rules=rules).run(items))
 
 
