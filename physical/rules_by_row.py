@@ -58,7 +58,8 @@ from streamsparql.physical.operator import Operator, Stateless, inputs_first
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.binary import shared_names
 from streamsparql.physical.operators.columns import Constants, Rename
-from streamsparql.physical.operators.event import EqJoin, EventJoin, SeqJoin
+from streamsparql.physical.operators.entailment import EntailedMatching
+from streamsparql.physical.operators.event import EqJoin, EventJoin, NeverBefore, SeqJoin
 from streamsparql.physical.operators.event_absence import SeqWithout
 from streamsparql.physical.operators.event_sets import (
     DistinctEvents,
@@ -92,7 +93,7 @@ _UNCHECKED = 1 << 10
 """The number of derived triples after which the limits are checked."""
 
 
-_Paired: TypeAlias = EventJoin | SeqJoin | EqJoin | SeqWithout
+_Paired: TypeAlias = EventJoin | SeqJoin | EqJoin | SeqWithout | NeverBefore
 """The operators that retain rows, which move to their twins and back."""
 
 
@@ -107,6 +108,11 @@ def _has_twin(operator: Operator, derived: Operator) -> bool:
             return True
         case TriplePatternMatching():
             return {*operator.names} == {*_variables(operator), SINCE}
+        case EntailedMatching():
+            variables = {v.name for v in operator.pattern if isinstance(v, Variable)}
+            return {*operator.names} == {*variables, SINCE}
+        case NeverBefore():
+            return operator.condition is None or operator.condition.rest is None
         case EventJoin() | SeqJoin():
             return type(operator) in _TWINS and operator.condition is None
         case SeqWithout():
@@ -145,6 +151,7 @@ class RulesByRow(Stateful):
         self._moving: list[EventRows] = [self._known]  # those that evict rows from time to time
         self._completing: list[Callable[[], None]] = []
         self._nodes: dict[tuple[BlankNode, tuple[str, ...]], dict[EventRow, int]] = {}
+        self._memos: list[dict[IdRow, tuple[IdRow, ...]]] = []
         self._derived: list[EventRow] = []
         self._most = closure.most_triples(rules)
         self._unchecked = _UNCHECKED  # the number of derived triples from which on to check
@@ -172,6 +179,11 @@ class RulesByRow(Stateful):
     def when_complete(self, call: Callable[[], None]) -> None:
         """Have a function called once all rows of an instant from outside are known."""
         self._completing.append(call)
+
+    def memo(self) -> dict[IdRow, tuple[IdRow, ...]]:
+        """Return a new memo by ids, which is cleared before ids are reused."""
+        self._memos.append(memo := dict[IdRow, tuple[IdRow, ...]]())
+        return memo
 
     def nodes(self, place: BlankNode, names: tuple[str, ...]) -> dict[EventRow, int]:
         """Return the blank nodes of rows at the present instant."""
@@ -301,6 +313,8 @@ class RulesByRow(Stateful):
         super().forget()
         for nodes in self._nodes.values():
             nodes.clear()
+        for memo in self._memos:
+            memo.clear()
 
 
 # -- the twins -------------------------------------------------------------------------------------
@@ -377,6 +391,36 @@ def _matching(machine: RulesByRow, operator: TriplePatternMatching, emit: Take) 
     return [take]
 
 
+def _entailed(machine: RulesByRow, operator: EntailedMatching, emit: Take) -> list[Take]:
+    """Match one triple as the operator does, once for each triple of late."""
+    columns = variables_of(operator.inputs[0].names)
+    pick = picking([columns.index(name) for name in TRIPLE])
+    wanted = operator.matcher.predicates()
+    memo = machine.memo()
+    matches: list[IdRow] = []
+    compute = _apply(operator, lambda mu, since, t: matches.append(mu))
+
+    def take(mu: IdRow, since: int, t: int) -> None:
+        triple = pick(mu)
+        if wanted is not None and triple[1] not in wanted:
+            return
+        found = memo.get(triple)
+        if found is None:
+            matches.clear()
+            compute(mu, since, t)
+            if len(memo) >= _MEMORISED:
+                memo.clear()
+            found = memo[triple] = tuple(matches)
+        for match in found:
+            emit(match, since, t)
+
+    return [take]
+
+
+_MEMORISED = 1 << 14
+"""The number of triples of which the entailed matches are known."""
+
+
 def _occurring(machine: RulesByRow, operator: Occurring, emit: Take) -> list[Take]:
     """Leave times unbound: `_construct`, which reads them, has them from the row."""
     times = (UNBOUND,) * (len(operator.names) - len(operator.inputs[0].names))
@@ -408,22 +452,34 @@ def _filter(machine: RulesByRow, operator: Filter, emit: Take) -> list[Take]:
     compiled = operator.compiled
     if not isinstance(compiled, EventCondition) or compiled.rest is not None:
         return [_apply(operator, emit)]
-    tests = [
-        (variable.name, _SYMBOLS[symbol], symbol, limit)
-        for variable, symbol, limit in compiled.comparisons
-    ]
+
+    holds = _times_hold(compiled)
 
     def take(mu: IdRow, since: int, t: int) -> None:
+        if holds(since, t):
+            emit(mu, since, t)
+
+    return [take]
+
+
+def _times_hold(condition: EventCondition | None) -> Callable[[int, int], bool]:
+    """Return the test whether the occurrence of a row satisfies the comparisons of times."""
+    tests = [
+        (variable.name, _SYMBOLS[symbol], symbol, limit)
+        for variable, symbol, limit in (() if condition is None else condition.comparisons)
+    ]
+
+    def holds(since: int, t: int) -> bool:
         if since == STATIC and tests:
-            return
+            return False
         start = since + SHIFT
         for name, compare, symbol, limit in tests:
             time = t if name == END else start if name == START else t - start
             if not (symbol == "!=" if limit is None else compare(time, limit)):
-                return
-        emit(mu, since, t)
+                return False
+        return True
 
-    return [take]
+    return holds
 
 
 _SYMBOLS: Mapping[str, Callable[[int, int], bool]] = {"<": lt, ">=": ge, "=": eq, "!=": ne}
@@ -664,6 +720,32 @@ def _eq_join(machine: RulesByRow, operator: EqJoin, emit: Take) -> list[Take]:
     return [take_left, take_right]
 
 
+def _never_before(machine: RulesByRow, operator: NeverBefore, emit: Take) -> list[Take]:
+    left, right = operator.inputs
+    shared = shared_names(left.names, right.names)
+    lefts = RowsByKey((*shared, SINCE), shared, operator.own, firsts=True)
+    machine.retain(operator, {0: lefts})
+    reads_starts = operator.condition is not None or operator.own < INFINITY
+    left_key = picking([variables_of(left.names).index(name) for name in shared])
+    key = picking([variables_of(right.names).index(name) for name in shared])
+    holds = _times_hold(operator.condition)
+
+    def take_left(mu: IdRow, since: int, t: int) -> None:
+        if since != STATIC:
+            lefts.insert(left_key(mu), since if reads_starts else -SHIFT, t)
+
+    def take_right(nu: IdRow, since: int, t: int) -> None:
+        start = since + SHIFT
+        if since == STATIC or not any(
+            end < start and holds(begin, t)
+            for rows in lefts.find(key(nu))
+            for (_, begin, *_), end in rows
+        ):
+            emit(nu, since, t)
+
+    return [take_left, take_right]
+
+
 def _seq_without(machine: RulesByRow, operator: SeqWithout, emit: Take) -> list[Take]:
     left, right, absent = operator.inputs
     shared = shared_names(left.names, right.names)
@@ -726,4 +808,6 @@ _TWINS: Mapping[type[Operator], Callable[[RulesByRow, Any, Take], list[Take]]] =
     SeqJoin: _seq_join,
     EqJoin: _eq_join,
     SeqWithout: _seq_without,
+    NeverBefore: _never_before,
+    EntailedMatching: _entailed,
 }

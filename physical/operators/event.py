@@ -28,6 +28,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from streamsparql.algebra import event as algebra
 from streamsparql.algebra import join, match
 from streamsparql.algebra.plan import Plan
@@ -42,6 +44,7 @@ from streamsparql.physical.kernels.occurrences import (
     held,
     instants,
     moving,
+    since_of,
     start_in_sequence,
     static_rows,
     watermark_after,
@@ -427,7 +430,7 @@ class NeverBefore(Sliced):
     ) -> None:
         super().__init__(right.names, left, right)
         self.own = own
-        self._condition = condition
+        self.condition = condition
         self._shared = shared_names(left.names, right.names)
         self._unmatched = _Preserved(right, left, (), own, condition, _preceded).unmatched
         self._results = Heap(self.names)
@@ -447,9 +450,24 @@ class NeverBefore(Sliced):
     def parts(self) -> Mapping[str, Stateful]:
         return {UNMATCHED: self._unmatched, MIN_HEAP: self._results}
 
+    def take_rows(self) -> list[Batch]:
+        """Remove and return the retained rows of each input, over their instants.
+
+        Left rows have the columns that decide; where their starts do not, they start early.
+        """
+        left = self._unmatched.evidence.take()
+        left = left.over(left.start - 1, left.start).ordered()
+        if SINCE not in left.columns:
+            left = left.with_columns({SINCE: since_of(np.zeros(len(left), np.int64))})
+        return [left, self.inputs[1].nothing()]
+
+    def put_rows(self, rows: Sequence[Batch], t: int) -> None:
+        """Retain rows of each input again, whose results before `t` have been emitted."""
+        self._consume(rows, (t, t), False)
+
     @override
     def memos(self) -> Iterable[Memo | None]:
-        return (self._condition,)
+        return (self.condition,)
 
     @override
     def facts(self) -> str:

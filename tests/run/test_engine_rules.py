@@ -26,6 +26,7 @@ from test_engine_events import (
 
 import streamsparql
 from streamsparql.algebra import event
+from streamsparql.algebra.entailment import SUBPROPERTY
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.inputs import DEFAULT_STREAM
 from streamsparql.errors import (
@@ -86,7 +87,11 @@ class RecursiveWriter(RuleWriter):
         )
         bound = self.pick("", "", f"FILTER({self.duration('<', '<=')})")
         pair = f"{{ {one} {self.pick('SEQ', 'SEQ', 'SEQ', '', 'EQUALS')} {other} {bound} }}"
-        if self.chance(40):
+        if self.chance(20):
+            never = f"{{ ?x {self.pick(link, ':q')} ?v }} OPTIONALSEQ {one} FILTER(!BOUND(?v))"
+            template = f"?x {link} ?y"
+            pair = f"{{ {never} {bound} }}"
+        elif self.chance(40):
             key = self.pick("?y", "?v")
             last, absent = f"{{ ?y {self.pick(':p', ':q')} ?z }}", f"{{ {key} :p ?w }}"
             optional = f"{{ {one} SEQ {absent} SEQ {last} }}"
@@ -107,8 +112,11 @@ def check_rules(random: Random, writer: RuleWriter | None = None) -> None:
     text = f"{PREFIX}SELECT * {SOURCES}{where}"
     if random.random() < 0.3:
         text = PREFIX + writer.rule()
+    options: dict[str, Any] = {"optimize": random.random() < 0.7}
+    if random.random() < 0.2:
+        options["entailment"] = "rdfs"
     try:
-        query = streamsparql.compile(text, "epsparql", rules=rules, optimize=random.random() < 0.7)
+        query = streamsparql.compile(text, "epsparql", rules=rules, **options)
     except UnsupportedFeature as error:
         assert "would depend on itself" in str(error)
         return
@@ -121,6 +129,8 @@ def check_rules(random: Random, writer: RuleWriter | None = None) -> None:
         for name in query.streams
     }
     static = [tuple(f"<{word}>" for word in text.split()) for text in data.static]
+    if "entailment" in options:
+        static.append(("<http://e/q>", f"<{SUBPROPERTY.value}>", "<http://e/r>"))
     definition = streamsparql.inputs(streams, static, run=Run())
     delay = random.choice([0, 0, 2, 5])
     arrived = {name: disordered(items, delay, random) for name, items in streams.items()}
