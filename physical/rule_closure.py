@@ -2,9 +2,9 @@
 
 At each instant the triples that the rules derive are fed back until they derive nothing new: in a
 pipeline, by column (rules_by_column.py), or in functions on single rows (rules_by_row.py). A round
-of the pipeline calls each operator, whatever it consumes, so few rows are evaluated row by row. The
-choice is revised in each step, by the number of rows that a round has fed lately. Both retain the
-same rows, which move from one to the other.
+of the pipeline calls each operator, whatever it consumes. Where a round feeds few rows, functions
+on single rows are faster. The choice is revised in each step, by the number of rows that a round
+has fed lately. Both retain the same rows, which move from one to the other.
 """
 
 from __future__ import annotations

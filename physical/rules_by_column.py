@@ -13,9 +13,9 @@ part, whatever follows it: completing one instant after the other leads to the l
 all. Every fair order of rounds leads to it, too. So a round takes the new triples of all instants,
 and the watermark of the triples that are fed back stays at the first of these instants.
 
-Operators then emit rows as soon as they are found (`Operator.emit_at_once`). A step that has not
-ended after as many rounds as one instant may take goes on with the first instant that has new
-triples, then with the next, so that the error about rules without end names an instant.
+Operators then emit rows at once (`Operator.emit_at_once`). A step that has not ended after as many
+rounds as one instant may take continues with the first instant that has new triples, then with the
+next, so that the error about rules without end names an instant.
 
 **Instant by instant.** Rows from outside are complete up to the instant, so that their watermark is
 the next one; of the triples that are fed back more may follow, so that theirs is the instant

@@ -34,7 +34,7 @@ from streamsparql.algebra.graph import node_of_cells
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import IRI, XSD, BlankNode, Term
-from streamsparql.algebra.xsd.values import date_time_text
+from streamsparql.algebra.xsd.values import date_time_lexical
 from streamsparql.limits import check_rows, checked
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, UNBOUND, Batch, IdRow, IntArray
@@ -404,14 +404,14 @@ def _entailed(machine: RulesByRow, operator: EntailedMatching, emit: Take) -> li
         triple = pick(mu)
         if wanted is not None and triple[1] not in wanted:
             return
-        found = memo.get(triple)
-        if found is None:
+        known = memo.get(triple)
+        if known is None:
             matches.clear()
             compute(mu, since, t)
             if len(memo) >= _MEMORISED:
                 memo.clear()
-            found = memo[triple] = tuple(matches)
-        for match in found:
+            known = memo[triple] = tuple(matches)
+        for match in known:
             emit(match, since, t)
 
     return [take]
@@ -595,8 +595,8 @@ def _node_of(
         row = mu, since, t
         term_id = memo.get(row)
         if term_id is None:
-            found = [(prefix, text(mu, since, t)) for prefix, text in texts]
-            cells = [prefix + text for prefix, text in found if text is not None]
+            written = [(prefix, text(mu, since, t)) for prefix, text in texts]
+            cells = [prefix + text for prefix, text in written if text is not None]
             named = node_of_cells(place, cells, mu[number] - INTEGER_BASE)
             term_id = memo[row] = terms.id_of(named)
         return term_id
@@ -625,7 +625,7 @@ def _text_of(
 
 @lru_cache(1024)
 def _date_time(milliseconds: int) -> str:
-    return f'"{date_time_text(milliseconds)}"^^<{XSD}dateTime>'
+    return f'"{date_time_lexical(milliseconds)}"^^<{XSD}dateTime>'
 
 
 def _merging(

@@ -114,15 +114,15 @@ def date_time_literal(milliseconds: int) -> Literal:
     >>> date_time_literal(1_500).lexical
     '1970-01-01T00:00:01.5Z'
     """
-    text = date_time_text(milliseconds)
+    text = date_time_lexical(milliseconds)
     check_string(len(text))
     return Literal(text, _DATE_TIME)
 
 
-def date_time_text(milliseconds: int) -> str:
+def date_time_lexical(milliseconds: int) -> str:
     """Return the lexical form of `date_time_literal`.
 
-    >>> date_time_text(90_000_000)
+    >>> date_time_lexical(90_000_000)
     '1970-01-02T01:00:00Z'
     """
     minute, rest = divmod(milliseconds, 60_000)

@@ -343,8 +343,8 @@ def test_optional_events_are_those_that_quantifiers_find(link: str, seed: int) -
             expected.add((*alone, start, end))
     values = [tuple(None if v is None else str(v) for v in (r.get("a"), r.get("b"))) for r in rows]
     occurrences = [(row.start, row.end) for row in rows]
-    found = [(*pair, *when) for pair, when in zip(values, occurrences, strict=True)]
-    assert sorted(map(str, found)) == sorted(map(str, expected))
+    events = [(*pair, *when) for pair, when in zip(values, occurrences, strict=True)]
+    assert sorted(map(str, events)) == sorted(map(str, expected))
 
 
 # -- cases ------------------------------------------------------------------------------------------

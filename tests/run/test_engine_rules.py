@@ -362,8 +362,8 @@ def test_an_open_query_changes_between_rows_and_columns() -> None:
         rows += live.rows()
     assert [way for way, _ in groupby(ways)] == [True, False, True, False]
     expected = [(str(row["x"]), str(row["y"]), row.start, row.end) for row in query.run(edges)]
-    found = [(str(row["x"]), str(row["y"]), row.start, row.end) for row in rows]
-    assert sorted(found) == sorted(expected)
+    events = [(str(row["x"]), str(row["y"]), row.start, row.end) for row in rows]
+    assert sorted(events) == sorted(expected)
 
 
 @pytest.mark.parametrize(
