@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from streamsparql.algebra.access import Stamped
+from streamsparql.algebra.expressions import OCCURRENCE
 from streamsparql.algebra.filter import with_occurrence
 from streamsparql.algebra.inputs import Inputs
 from streamsparql.algebra.match import TriplePattern
@@ -123,13 +124,18 @@ def _instantiate_place(place: Term | Variable, row: Solution, number: int) -> Te
 def template_node(place: BlankNode, row: Solution, number: int) -> BlankNode:
     """Return the blank node of a row for a blank node of a template.
 
-    It is a function of the label, the row, and the row's number among equal rows.
+    It is a function of the label, the row, and the row's number among equal rows. The duration of
+    an event follows from its start and its end.
 
     >>> one, two = (template_node(BlankNode("b"), Solution(), number) for number in (1, 2))
     >>> one == two
     False
     """
-    return node_of_cells(place, (f"{v}={term}" for v, term in row.items() if not v.stamp), number)
+    named = ((v, term) for v, term in row.items() if not v.stamp and v != _DURATION)
+    return node_of_cells(place, (f"{v}={term}" for v, term in named), number)
+
+
+_DURATION = OCCURRENCE["GETDURATION"]
 
 
 def node_of_cells(place: BlankNode, cells: Iterable[str], number: int) -> BlankNode:

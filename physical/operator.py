@@ -57,6 +57,8 @@ class Operator(Stateful, Displayed, ABC):
     """The family of these nodes; pictures of plans colour operators by family."""
     state: ClassVar[str] = "none"
     """A description of its state, in one line."""
+    monotone: ClassVar[bool] = False
+    """Whether further rows of an input, at any instant, only lead to further rows of the output."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -71,9 +73,24 @@ class Operator(Stateful, Displayed, ABC):
         self.reason = ""
         """Why it computes that node, if another operator could."""
 
+    @property
+    def shown_inputs(self) -> tuple[Operator, ...]:
+        """The operators that are shown below it: its inputs, or the operators inside."""
+        return self.inputs
+
     @abstractmethod
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         """Consume new rows and watermarks of the inputs; emit the rows that are final."""
+
+    def measure(self) -> None:
+        """Measure the states of the operators inside, in a measured run."""
+
+    def emit_at_once(self) -> None:
+        """Emit rows as soon as they are found from now on, not in the order of their instants.
+
+        It is called for monotone operators, before their first step. No row starts before the
+        watermark, which the inputs may leave behind.
+        """
 
     def facts(self) -> str:
         """Return the parameters that distinguish operators of this class, as text."""
@@ -99,6 +116,8 @@ class Operator(Stateful, Displayed, ABC):
 
 class Stateless(Operator):
     """An operator that handles each row by itself and does not change its `start`."""
+
+    monotone = True
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:

@@ -408,6 +408,7 @@ class Pipeline:
         return {operator: counts.state for operator, counts in self.counts.items()}
 
     def _measure_state(self, operator: Operator, counts: OperatorCounts) -> None:
+        operator.measure()
         size = operator.size()
         self._retained += size - counts.state
         counts.state = size

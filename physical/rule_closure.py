@@ -1,14 +1,10 @@
-"""Recursive rules: a pipeline whose output is one of its inputs (SEMANTICS.md section 7).
+"""Recursive rules: the triples that rules derive from their own triples (SEMANTICS.md section 7).
 
-At each instant the triples that the rules derive are fed back until they derive nothing new. The
-operators of the pipeline meet each pair of rows once, so a round joins only what is new: this is
-semi-naive evaluation.
-
-The pipeline has two kinds of inputs. Rows from outside are complete up to the instant, so that
-their watermark is the next one; of the triples that are fed back more may follow, so that theirs is
-the instant itself. So an operator that waits for the absence of rows decides it at once if these
-are from outside, or precede the instant (left of SEQ). There are no other cases: the translator
-rejects rules that depend on the absence of their own triples.
+At each instant the triples that the rules derive are fed back until they derive nothing new: in a
+pipeline, by column (rules_by_column.py), or in functions on single rows (rules_by_row.py). A round
+of the pipeline calls each operator, whatever it consumes. Where a round feeds few rows, functions
+on single rows are faster. The choice is revised in each step, by the number of rows that a round
+has fed lately. Both retain the same rows, which move from one to the other.
 """
 
 from __future__ import annotations
@@ -16,23 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from streamsparql.algebra import closure
 from streamsparql.algebra.graph import Construct
 from streamsparql.overriding import override
-from streamsparql.physical.batch import TRIPLE, Batch, IntArray
+from streamsparql.physical.batch import TRIPLE, Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.hidden import SINCE
-from streamsparql.physical.kernels.occurrences import static_rows
 from streamsparql.physical.operator import Operator, StepResult
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.event import EventLeftJoin
-from streamsparql.physical.pipeline import Pipeline
+from streamsparql.physical.pipeline import OperatorCounts, Pipeline
+from streamsparql.physical.rules_by_column import RulesByColumn
 from streamsparql.physical.rules_by_row import RulesByRow, has_twins
 from streamsparql.physical.state.heap import Heap
-from streamsparql.physical.state.once import Once
-from streamsparql.physical.state.parts import NamedRows, Stateful, Tables
+from streamsparql.physical.state.parts import Stateful
 
 
 class Feed(StreamAccess):
@@ -40,10 +34,18 @@ class Feed(StreamAccess):
 
     implements = ()
     family = "event"
+    monotone = True
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         super().__init__(name)
         self.names = tuple(names)
+        self.outside: Operator | None = None
+        """The operator from which rows enter."""
+
+    @property
+    @override
+    def shown_inputs(self) -> tuple[Operator, ...]:
+        return () if self.outside is None else (self.outside,)
 
     @classmethod
     def of_triples(cls, name: str) -> Feed:
@@ -63,9 +65,8 @@ class RuleClosure(Operator):
 
     implements = (closure.Closure,)
     state = "that of the operators of the rules"
-    scalars = ("_open", "_waits", "_by_row")
-    encoded = ("inner",)
-    version = 2
+    scalars = ("_waits", "_by_row", "_bound", "_pace", "_since_moved")
+    version = 3
 
     def __init__(
         self,
@@ -77,20 +78,30 @@ class RuleClosure(Operator):
     ) -> None:
         super().__init__(root.names, *(rows for _, rows in entering))
         self.rules = tuple(rules)
-        self.inner = Pipeline(root, terms)
-        self._derived = derived
-        self._leaves = [feed for feed, _ in entering]
-        self._ahead = [Heap(feed.names) for feed in self._leaves]
-        self._known = Once(root.names)
-        self._open: int | None = None  # the last instant, if more rows of it may follow
-        self._waits = False
+        for feed, rows in entering:
+            feed.outside = rows
+        leaves = [feed for feed, _ in entering]
+        self._ahead = [Heap(feed.names) for feed in leaves]
+        self._columns = RulesByColumn(root, derived, leaves, rules, terms)
         self._rows = (
-            RulesByRow(root, derived, self._leaves, rules, terms)
-            if has_twins(root, derived)
-            else None
+            RulesByRow(root, derived, leaves, rules, terms) if has_twins(root, derived) else None
         )
-        self._by_row: bool | None = None if self._rows else False  # None until rows arrive
+        self._waits = False
+        self._by_row = self._rows is not None
+        self._bound = -1  # all instants before it are complete
+        self._pace = [1, 1, 1, 1]  # of late: rows from outside, all rows, instants, rounds
+        self._since_moved = 0  # the rows that were fed since the retained rows moved
         self._from_start = [x for x in self.inner.operators if isinstance(x, EventLeftJoin)]
+
+    @property
+    @override
+    def shown_inputs(self) -> tuple[Operator, ...]:
+        return (self.inner.root,)
+
+    @property
+    def inner(self) -> Pipeline:
+        """The operators of the rules."""
+        return self._columns.pipeline
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
@@ -101,62 +112,54 @@ class RuleClosure(Operator):
             return self.nothing(), -1
         bound = min(watermarks)
         due = [heap.release(bound) for heap in self._ahead]
-        if self._by_row is None and any(map(len, due)):
-            self._by_row = _are_few(due)
-        if self._by_row is None:
-            return self.nothing(), bound
+        rows = sum(map(len, due))
+        instants = len(np.unique(np.concatenate([batch.start for batch in due])))
+        if rows and self._rows is not None and self._changes(rows, instants):
+            self._move(self._rows)
+        if self._by_row and self._rows is not None:
+            derived = self._rows.consume(due, bound)
+            rounds = self._rows.rounds
+        else:
+            derived = self._columns.consume(due, watermarks, bound)
+            rounds = self._columns.rounds
+        if rows:
+            self._note(rows, rows + len(derived), instants, rounds)
+        self._bound = bound
+        return derived, bound
+
+    # -- by row, or by column
+
+    def _changes(self, rows: int, instants: int) -> bool:
+        """Return whether a step is evaluated in the other way than the last one.
+
+        Moving the retained rows must cost less than what has been fed since they moved.
+        """
+        consumed, fed, of_instants, rounds = self._pace
+        together = self._columns.at_once
+        expected = ROUNDS if together else instants * rounds / of_instants
+        few = rows * fed / consumed <= FEW_ROWS * expected
+        return few != self._by_row and self._since_moved >= self.size()
+
+    def _note(self, *numbers: int) -> None:
+        """Note the rows from outside, all rows that were fed, the instants and the rounds."""
+        self._since_moved += numbers[1]
+        self._pace = [a + b for a, b in zip(self._pace, numbers, strict=True)]
+        if self._pace[0] > _LATELY:
+            self._pace = [max(1, each // 2) for each in self._pace]
+
+    def _move(self, rows: RulesByRow) -> None:
+        """Move the retained rows."""
+        columns, t = self._columns, self._bound
         if self._by_row:
-            assert self._rows is not None
-            return self._rows.consume(due, bound), bound
-        static = [static_rows(batch) for batch in due]
-        fixed = [batch.where(mask) for batch, mask in zip(due, static, strict=True)]
-        due = [batch.where(~mask) for batch, mask in zip(due, static, strict=True)]
-        instants = np.unique(np.concatenate([np.empty(0, np.int64), *(b.start for b in due)]))
-        if self._open is not None and (not len(instants) or instants[0] != self._open):
-            instants = np.append(self._open, instants)
-        results: list[Batch] = []
-        first = [0] * len(due)
-        for t in instants.tolist():
-            last = [int(batch.start.searchsorted(t, "right")) for batch in due]
-            rows = [b.part(i, j) for b, i, j in zip(due, first, last, strict=True)]
-            rows = [Batch.concat([one, two]) for one, two in zip(fixed, rows, strict=True)]
-            results += self._completed(t, rows, watermarks)
-            first, fixed = last, [batch.part(0, 0) for batch in fixed]
-        self._open = int(instants[-1]) if len(instants) and instants[-1] >= bound else None
-        if self._open is None and bound >= 0:
-            self._advance(fixed, watermarks, bound)
-        return Batch.concat(results, self.names), bound
-
-    def _completed(
-        self, t: int, rows: Sequence[Batch], watermarks: Sequence[int]
-    ) -> Iterator[Batch]:
-        """Feed the rows of an instant, and what the rules derive; yield what is new."""
-        offered = {feed.stream: batch for feed, batch in zip(self._leaves, rows, strict=True)}
-        marks = {
-            feed.stream: min(mark, t + 1)
-            for feed, mark in zip(self._leaves, watermarks, strict=True)
-        }
-        marks[self._derived.stream] = t
-        for _ in range(closure.MAX_CLOSURE_ROUNDS):
-            derived, _ = self.inner.step(offered, marks)
-            new = self._known.consume(derived, t)
-            if not len(new):
-                return
-            yield new
-            offered = {self._derived.stream: new}
-        raise closure.endless(self.rules, t)
-
-    def _advance(self, rows: Sequence[Batch], watermarks: Sequence[int], bound: int) -> None:
-        """Advance the pipeline to the bound: all instants before it are complete."""
-        offered = {feed.stream: batch for feed, batch in zip(self._leaves, rows, strict=True)}
-        marks = {
-            feed.stream: min(mark, bound)
-            for feed, mark in zip(self._leaves, watermarks, strict=True)
-        }
-        marks[self._derived.stream] = bound
-        derived, _ = self.inner.step(offered, marks)
-        assert not len(derived), "a rule was applied after its instant"
-        self._known.consume(self.nothing(), bound)
+            columns.open, columns.known.batch = rows.open, rows.take_known()
+            for operator, batches in rows.take_rows():
+                operator.put_rows(batches, t)
+        else:
+            rows.put_known(columns.known.batch)
+            rows.open, columns.known.batch = columns.open, self.nothing()
+            for operator in rows.operators:
+                rows.put_rows(operator, operator.take_rows(), t)
+        self._by_row, self._since_moved = not self._by_row, 0
 
     @override
     def due(self) -> bool:
@@ -165,44 +168,21 @@ class RuleClosure(Operator):
     # -- state
 
     @override
-    def parts(self) -> Mapping[str, Stateful]:
-        ahead = {f"ahead {k}": heap for k, heap in enumerate(self._ahead)}
+    def measure(self) -> None:
+        self.inner.measured = True
+        self.inner.state()
         if self._by_row and self._rows is not None:
-            return {**ahead, "by row": self._rows}
-        return {**ahead, "known": self._known}
+            self.reason = "row by row where rounds feed few rows: operators count the others only"
+            for operator, rows in self._rows.sizes():
+                counts = self.inner.counts[operator]
+                counts.state, counts.peak = rows, max(counts.peak, rows)
 
     @override
-    def size(self) -> int:
-        return super().size() + sum(operator.size() for operator in self.inner.operators)
-
-    @override
-    def content(self) -> Iterator[NamedRows]:
-        yield from super().content()
-        for operator in self.inner.operators:
-            for name, rows in operator.content():
-                yield f"{type(operator).__name__} {name}", rows
-
-    @override
-    def retained_ids(self) -> Iterator[IntArray]:
-        yield from super().retained_ids()
-        yield from self.inner.retained_ids()
-
-    @override
-    def forget(self) -> None:
-        super().forget()
-        for operator in self.inner.operators:
-            operator.forget()
-
-    @override
-    def save(self) -> Tables:
-        inner = {f"{_INNER}{name}": table for name, table in self.inner.save().items()}
-        return {**super().save(), **inner}
-
-    @override
-    def load(self, tables: Mapping[str, pa.Table]) -> None:
-        inner = {name: table for name, table in tables.items() if name.startswith(_INNER)}
-        super().load({name: table for name, table in tables.items() if name not in inner})
-        self.inner.load({name.removeprefix(_INNER): table for name, table in inner.items()})
+    def parts(self) -> Mapping[str, Stateful]:
+        parts: dict[str, Stateful] = {f"ahead {k}": heap for k, heap in enumerate(self._ahead)}
+        if self._rows is not None:
+            parts["by row"] = self._rows
+        return {**parts, "by column": self._columns}
 
     @override
     def facts(self) -> str:
@@ -212,20 +192,27 @@ class RuleClosure(Operator):
         )
 
 
-_INNER = "rules/"
-
 FEW_ROWS = 64
-"""The average number of rows of an instant up to which rules are evaluated row by row."""
-
-
-def _are_few(due: Sequence[Batch]) -> bool:
-    instants = np.unique(np.concatenate([batch.start for batch in due]))
-    return sum(map(len, due)) <= FEW_ROWS * len(instants)
+"""The number of rows that a round feeds up to which rules are evaluated row by row."""
+ROUNDS = 4
+"""The number of rounds that are expected for many instants at once."""
+_LATELY = 1 << 12
+"""From this number of rows on, earlier ones count half for what is expected."""
 
 
 def with_inner(operators: Iterable[Operator]) -> Iterator[Operator]:
-    """Yield operators, and those in the pipelines of rules."""
+    """Yield operators, each after those in its pipeline of rules."""
     for operator in operators:
-        yield operator
         if isinstance(operator, RuleClosure):
             yield from with_inner(operator.inner.operators)
+        yield operator
+
+
+def counts_of(pipeline: Pipeline) -> dict[Operator, OperatorCounts]:
+    """Return the work of all operators, with those in pipelines of rules."""
+    counts: dict[Operator, OperatorCounts] = {}
+    for operator, own in pipeline.counts.items():
+        if isinstance(operator, RuleClosure):
+            counts.update(counts_of(operator.inner))
+        counts[operator] = own
+    return counts

@@ -19,7 +19,7 @@ States are sets, so that operators that only remove duplicates are the identity 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import add, eq, ge, itemgetter, lt, mul, ne, sub
@@ -32,11 +32,12 @@ from streamsparql.algebra.expressions import Call, Constant
 from streamsparql.algebra.graph import Construct as Rule
 from streamsparql.algebra.graph import node_of_cells
 from streamsparql.algebra.solutions import Expression, Variable
-from streamsparql.algebra.terms import BlankNode, Term
-from streamsparql.algebra.xsd.values import date_time_literal, duration_literal
+from streamsparql.algebra.streams import INFINITY
+from streamsparql.algebra.terms import IRI, XSD, BlankNode, Term
+from streamsparql.algebra.xsd.values import date_time_lexical
 from streamsparql.limits import check_rows, checked
 from streamsparql.overriding import override
-from streamsparql.physical.batch import TRIPLE, UNBOUND, Batch, IdRow
+from streamsparql.physical.batch import TRIPLE, UNBOUND, Batch, IdRow, IntArray
 from streamsparql.physical.dictionary.inline_ids import (
     BASES,
     ENDS,
@@ -44,15 +45,21 @@ from streamsparql.physical.dictionary.inline_ids import (
     INTEGER_BOUND,
     TAG_DOUBLE,
 )
-from streamsparql.physical.dictionary.term_dictionary import BLANK_SORT, IRI_SORT, TermDictionary
-from streamsparql.physical.expressions.occurrence import DURATION, END, START, EventCondition
+from streamsparql.physical.dictionary.term_dictionary import (
+    BLANK_SORT,
+    IRI_SORT,
+    LITERAL_SORT,
+    TermDictionary,
+)
+from streamsparql.physical.expressions.occurrence import END, START, EventCondition
 from streamsparql.physical.hidden import SINCE, variable_of
-from streamsparql.physical.kernels.occurrences import SHIFT, STATIC
+from streamsparql.physical.kernels.occurrences import SHIFT, STATIC, static_rows
 from streamsparql.physical.operator import Operator, Stateless, inputs_first
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.binary import shared_names
 from streamsparql.physical.operators.columns import Constants, Rename
-from streamsparql.physical.operators.event import EqJoin, EventJoin, SeqJoin
+from streamsparql.physical.operators.entailment import EntailedMatching
+from streamsparql.physical.operators.event import EqJoin, EventJoin, NeverBefore, SeqJoin
 from streamsparql.physical.operators.event_absence import SeqWithout
 from streamsparql.physical.operators.event_sets import (
     DistinctEvents,
@@ -82,6 +89,14 @@ Take: TypeAlias = Callable[[IdRow, int, int], None]
 """An input of a twin: it takes the ids of a row, its SINCE, and its instant."""
 
 
+_UNCHECKED = 1 << 10
+"""The number of derived triples after which the limits are checked."""
+
+
+_Paired: TypeAlias = EventJoin | SeqJoin | EqJoin | SeqWithout | NeverBefore
+"""The operators that retain rows, which move to their twins and back."""
+
+
 def has_twins(root: Operator, derived: Operator) -> bool:
     """Return whether rules can be evaluated row by row; they read `derived` triples."""
     return all(_has_twin(operator, derived) for operator in inputs_first(root))
@@ -93,6 +108,11 @@ def _has_twin(operator: Operator, derived: Operator) -> bool:
             return True
         case TriplePatternMatching():
             return {*operator.names} == {*_variables(operator), SINCE}
+        case EntailedMatching():
+            variables = {v.name for v in operator.pattern if isinstance(v, Variable)}
+            return {*operator.names} == {*variables, SINCE}
+        case NeverBefore():
+            return operator.condition is None or operator.condition.rest is None
         case EventJoin() | SeqJoin():
             return type(operator) in _TWINS and operator.condition is None
         case SeqWithout():
@@ -106,7 +126,8 @@ def _has_twin(operator: Operator, derived: Operator) -> bool:
 class RulesByRow(Stateful):
     """The rules of a stratum: rows from outside are consumed, and the derived triples returned."""
 
-    scalars = ("_open",)
+    scalars = ("open",)
+    derived = ("rounds",)
 
     def __init__(
         self,
@@ -120,13 +141,22 @@ class RulesByRow(Stateful):
         self._rules = tuple(rules)
         self._names = root.names
         self._known = RowsOfInstant(root.names)
-        self._open: int | None = None  # the last instant, if more rows of it may follow
+        self.open: int | None = None
+        """The last instant, if more rows of it may follow."""
+        self.rounds = 0
+        """The number of rounds of the last step."""
+        self.operators: dict[_Paired, dict[int, EventRows]] = {}
+        """The operators whose twins retain rows, by input."""
         self._states: dict[str, EventRows] = {"known": self._known}
+        self._moving: list[EventRows] = [self._known]  # those that evict rows from time to time
         self._completing: list[Callable[[], None]] = []
         self._nodes: dict[tuple[BlankNode, tuple[str, ...]], dict[EventRow, int]] = {}
+        self._memos: list[dict[IdRow, tuple[IdRow, ...]]] = []
         self._derived: list[EventRow] = []
+        self._most = closure.most_triples(rules)
+        self._unchecked = _UNCHECKED  # the number of derived triples from which on to check
         readers: dict[Operator, list[Take]] = {each: [] for each in inputs_first(root)}
-        readers[root].append(lambda mu, since, t: self._derived.append((mu, since, t)))
+        readers[root].append(self._take_derived)
         for operator in reversed(inputs_first(root)):
             make = _TWINS.get(type(operator))
             if make is not None:
@@ -138,14 +168,22 @@ class RulesByRow(Stateful):
 
     # -- for twins
 
-    def state(self, rows: EventRows) -> EventRows:
-        """Return a state, which becomes a part of this one."""
-        self._states[f"rows {len(self._states)}"] = rows
-        return rows
+    def retain(self, operator: _Paired, states: Mapping[int, EventRows]) -> None:
+        """Make the rows that the twin of an operator retains, by input, a part of this state."""
+        self.operators[operator] = dict(states)
+        for rows in states.values():
+            self._states[f"rows {len(self._states)}"] = rows
+            if not rows.endless:
+                self._moving.append(rows)
 
     def when_complete(self, call: Callable[[], None]) -> None:
         """Have a function called once all rows of an instant from outside are known."""
         self._completing.append(call)
+
+    def memo(self) -> dict[IdRow, tuple[IdRow, ...]]:
+        """Return a new memo by ids, which is cleared before ids are reused."""
+        self._memos.append(memo := dict[IdRow, tuple[IdRow, ...]]())
+        return memo
 
     def nodes(self, place: BlankNode, names: tuple[str, ...]) -> dict[EventRow, int]:
         """Return the blank nodes of rows at the present instant."""
@@ -156,29 +194,48 @@ class RulesByRow(Stateful):
     def consume(self, batches: Sequence[Batch], bound: int) -> Batch:
         """Consume the rows of each leaf up to a bound; no later row starts before it."""
         self._derived.clear()
-        due: list[tuple[int, Take, IdRow, int]] = []
-        for take, batch in zip(self._leaves, batches, strict=True):
-            for mu, since, t in rows_of_batch(batch):
-                if since == STATIC:
-                    take(mu, since, t)
-                else:
-                    due.append((t, take, mu, since))
-        due.sort(key=itemgetter(0))
+        self.rounds = 0
+        static = [static_rows(batch) for batch in batches]
+        for take, batch, mask in zip(self._leaves, batches, static, strict=True):
+            for row in rows_of_batch(batch.where(mask)):
+                take(*row)
+        due = [batch.where(~mask) for batch, mask in zip(batches, static, strict=True)]
+        starts = np.concatenate([batch.start for batch in due])
         results: list[EventRow] = []
-        if self._open is not None and not (due and due[0][0] == self._open):
-            self._complete(self._open, (), bound, results)
-        last = due[-1][0] if due else self._open
-        for t, rows in groupby(checked(due), key=itemgetter(0)):
+        if self.open is not None and not (len(starts) and starts.min() == self.open):
+            self._complete(self.open, (), bound, results)
+        last = int(starts.max()) if len(starts) else self.open
+        for t, rows in groupby(checked(self._in_order(due, starts)), key=itemgetter(0)):
             self._complete(t, rows, bound, results)
-        self._open = last if last is not None and last >= bound else None
+        self.open = last if last is not None and last >= bound else None
         assert not self._derived, "a rule was applied after its instant"
-        if self._open is None:
+        if self.open is None:
             self._begin(bound)
         return batch_of_rows(self._names, results)
 
+    def _in_order(
+        self, batches: Sequence[Batch], starts: IntArray
+    ) -> Iterator[tuple[int, Take, IdRow, int]]:
+        """Yield the rows of all leaves in the order of their instants, with the leaves' takes."""
+        leaves = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
+        rows = [rows_of_batch(batch) for batch in batches]
+        for k in leaves[starts.argsort(kind="stable")].tolist():
+            mu, since, t = next(rows[k])
+            yield t, self._leaves[k], mu, since
+
+    def _take_derived(self, mu: IdRow, since: int, t: int) -> None:
+        """Take a triple that a rule derives in this round."""
+        derived = self._derived
+        derived.append((mu, since, t))
+        if len(derived) >= self._unchecked:
+            check_rows(_UNCHECKED, len(self._names))
+            self._unchecked += _UNCHECKED
+            if len(derived) > self._most:
+                raise closure.too_many(self._rules, t)
+
     def _begin(self, t: int) -> None:
         """Evict what is not needed from an instant on."""
-        for state in self._states.values():
+        for state in self._states.values() if t == INFINITY else self._moving:
             state.expire(t)
         for nodes in self._nodes.values():
             nodes.clear()
@@ -199,15 +256,53 @@ class RulesByRow(Stateful):
                 call()
         derived, insert = self._derived, self._known.insert
         for _ in range(closure.MAX_CLOSURE_ROUNDS):
+            self.rounds += 1
             new = [row for row in derived if insert(*row)]
             derived.clear()
+            self._unchecked = _UNCHECKED
             if not new:
                 return
+            if len(self._known) > self._most:
+                raise closure.too_many(self._rules, t)
             check_rows(len(new), len(self._names))
             results += new
             for row in checked(new):
                 self._feed_back(*row)
         raise closure.endless(self._rules, t)
+
+    # -- from and to columns
+
+    def take_known(self) -> Batch:
+        """Remove and return the triples of the instant that is open."""
+        known = self._known.rows()
+        self._known.expire(INFINITY)
+        return known
+
+    def put_known(self, rows: Batch) -> None:
+        """Set the triples of the instant that is open."""
+        self._known.put_back(rows.project(self._known.names))
+
+    def sizes(self) -> Iterator[tuple[Operator, int]]:
+        """Yield the operators whose twins retain rows, with the number of these."""
+        for operator, states in self.operators.items():
+            yield operator, sum(map(len, states.values()))
+
+    def take_rows(self) -> Iterator[tuple[_Paired, list[Batch]]]:
+        """Remove and yield the rows that twins retain, with their operators, by input."""
+        for operator, states in self.operators.items():
+            batches = [Batch.empty(below.names) for below in operator.inputs]
+            for k, state in states.items():
+                batches[k] = state.rows()
+                state.expire(INFINITY)
+            yield operator, batches
+
+    def put_rows(self, operator: _Paired, batches: Sequence[Batch], t: int) -> None:
+        """Retain rows of each input of an operator; all instants before `t` are complete."""
+        for k, state in self.operators[operator].items():
+            rows = batches[k].project(state.names)
+            state.put_back(rows.where(rows.start >= t) if state.of_instant else rows)
+
+    # -- state
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
@@ -218,6 +313,8 @@ class RulesByRow(Stateful):
         super().forget()
         for nodes in self._nodes.values():
             nodes.clear()
+        for memo in self._memos:
+            memo.clear()
 
 
 # -- the twins -------------------------------------------------------------------------------------
@@ -242,6 +339,8 @@ def _reordered(names: Sequence[str], wanted: Sequence[str], emit: Take) -> Take:
     if before == after:
         return emit
     pick = picking([before.index(n) if n in before else len(before) for n in after])
+    if set(after) <= set(before):
+        return lambda mu, since, t: emit(pick(mu), since, t)
     return lambda mu, since, t: emit(pick((*mu, UNBOUND)), since, t)
 
 
@@ -292,6 +391,36 @@ def _matching(machine: RulesByRow, operator: TriplePatternMatching, emit: Take) 
     return [take]
 
 
+def _entailed(machine: RulesByRow, operator: EntailedMatching, emit: Take) -> list[Take]:
+    """Match one triple as the operator does, once for each triple of late."""
+    columns = variables_of(operator.inputs[0].names)
+    pick = picking([columns.index(name) for name in TRIPLE])
+    wanted = operator.matcher.predicates()
+    memo = machine.memo()
+    matches: list[IdRow] = []
+    compute = _apply(operator, lambda mu, since, t: matches.append(mu))
+
+    def take(mu: IdRow, since: int, t: int) -> None:
+        triple = pick(mu)
+        if wanted is not None and triple[1] not in wanted:
+            return
+        known = memo.get(triple)
+        if known is None:
+            matches.clear()
+            compute(mu, since, t)
+            if len(memo) >= _MEMORISED:
+                memo.clear()
+            known = memo[triple] = tuple(matches)
+        for match in known:
+            emit(match, since, t)
+
+    return [take]
+
+
+_MEMORISED = 1 << 14
+"""The number of triples of which the entailed matches are known."""
+
+
 def _occurring(machine: RulesByRow, operator: Occurring, emit: Take) -> list[Take]:
     """Leave times unbound: `_construct`, which reads them, has them from the row."""
     times = (UNBOUND,) * (len(operator.names) - len(operator.inputs[0].names))
@@ -323,22 +452,34 @@ def _filter(machine: RulesByRow, operator: Filter, emit: Take) -> list[Take]:
     compiled = operator.compiled
     if not isinstance(compiled, EventCondition) or compiled.rest is not None:
         return [_apply(operator, emit)]
-    tests = [
-        (variable.name, _SYMBOLS[symbol], symbol, limit)
-        for variable, symbol, limit in compiled.comparisons
-    ]
+
+    holds = _times_hold(compiled)
 
     def take(mu: IdRow, since: int, t: int) -> None:
+        if holds(since, t):
+            emit(mu, since, t)
+
+    return [take]
+
+
+def _times_hold(condition: EventCondition | None) -> Callable[[int, int], bool]:
+    """Return the test whether the occurrence of a row satisfies the comparisons of times."""
+    tests = [
+        (variable.name, _SYMBOLS[symbol], symbol, limit)
+        for variable, symbol, limit in (() if condition is None else condition.comparisons)
+    ]
+
+    def holds(since: int, t: int) -> bool:
         if since == STATIC and tests:
-            return
+            return False
         start = since + SHIFT
         for name, compare, symbol, limit in tests:
             time = t if name == END else start if name == START else t - start
             if not (symbol == "!=" if limit is None else compare(time, limit)):
-                return
-        emit(mu, since, t)
+                return False
+        return True
 
-    return [take]
+    return holds
 
 
 _SYMBOLS: Mapping[str, Callable[[int, int], bool]] = {"<": lt, ">=": ge, "=": eq, "!=": ne}
@@ -400,18 +541,26 @@ _AFTER_INTEGERS = BASES[TAG_DOUBLE]
 def _construct(machine: RulesByRow, operator: Construct, emit: Take) -> list[Take]:
     names = variables_of(operator.inputs[0].names)
     subject, predicate, object_ = (_place_of(machine, operator, x, names) for x in operator.pattern)
+    tested = [
+        (k, sorts)
+        for k, sorts in enumerate((_SUBJECTS, (IRI_SORT,), _OBJECTS))
+        if not isinstance(operator.pattern[k], BlankNode | IRI)
+    ]
     sort_of = machine.terms.sort_of
     emit = _reordered([*TRIPLE, SINCE], operator.names, emit)
 
     def take(mu: IdRow, since: int, t: int) -> None:
         triple = subject(mu, since, t), predicate(mu, since, t), object_(mu, since, t)
-        if triple[2] and sort_of(triple[1]) == IRI_SORT and sort_of(triple[0]) in _SUBJECTS:
-            emit(triple, since, t)
+        for k, sorts in tested:
+            if sort_of(triple[k]) not in sorts:
+                return
+        emit(triple, since, t)
 
     return [take]
 
 
 _SUBJECTS = (IRI_SORT, BLANK_SORT)
+_OBJECTS = (IRI_SORT, BLANK_SORT, LITERAL_SORT)
 
 
 def _place_of(
@@ -436,29 +585,18 @@ def _node_of(
     names = tuple(variables_of(operator.inputs[0].names))
     number = names.index(operator.number)
     columns = [
-        (k, name, f"{variable_of(name)}=")
-        for k, name in enumerate(names)
-        if k != number and not variable_of(name).stamp
+        (k, name) for k, name in enumerate(names) if k != number and not variable_of(name).stamp
     ]
     memo = machine.nodes(place, names)
 
-    def cell(name: str, term_id: int, since: int, t: int) -> str | None:
-        if name == END:
-            return _date_time(t)
-        if name == START:
-            return _date_time(since + SHIFT)
-        if name == DURATION:
-            return _duration(t - since - SHIFT)
-        if term_id < _AFTER_INTEGERS:
-            return f'"{term_id - INTEGER_BASE}{ENDS["integer"]}'
-        return str(terms.term_of(term_id)) if term_id else None
+    texts = [(f"{variable_of(name)}=", _text_of(terms, name, k)) for k, name in columns]
 
     def node(mu: IdRow, since: int, t: int) -> int:
         row = mu, since, t
         term_id = memo.get(row)
         if term_id is None:
-            texts = ((prefix, cell(name, mu[k], since, t)) for k, name, prefix in columns)
-            cells = [prefix + text for prefix, text in texts if text is not None]
+            written = [(prefix, text(mu, since, t)) for prefix, text in texts]
+            cells = [prefix + text for prefix, text in written if text is not None]
             named = node_of_cells(place, cells, mu[number] - INTEGER_BASE)
             term_id = memo[row] = terms.id_of(named)
         return term_id
@@ -466,14 +604,28 @@ def _node_of(
     return node
 
 
+def _text_of(
+    terms: TermDictionary, name: str, place: int
+) -> Callable[[IdRow, int, int], str | None]:
+    """Return the function that writes a term of rows, or a time of theirs; None if unbound."""
+    if name == END:
+        return lambda mu, since, t: _date_time(t)
+    if name == START:
+        return lambda mu, since, t: _date_time(since + SHIFT)
+    end = ENDS["integer"]
+
+    def text(mu: IdRow, since: int, t: int) -> str | None:
+        term_id = mu[place]
+        if term_id < _AFTER_INTEGERS:
+            return f'"{term_id - INTEGER_BASE}{end}'
+        return str(terms.term_of(term_id)) if term_id else None
+
+    return text
+
+
 @lru_cache(1024)
 def _date_time(milliseconds: int) -> str:
-    return str(date_time_literal(milliseconds))
-
-
-@lru_cache(1024)
-def _duration(milliseconds: int) -> str:
-    return str(duration_literal(milliseconds))
+    return f'"{date_time_lexical(milliseconds)}"^^<{XSD}dateTime>'
 
 
 def _merging(
@@ -500,20 +652,19 @@ def _event_join(machine: RulesByRow, operator: EventJoin, emit: Take) -> list[Ta
     shared = shared_names(left.names, right.names)
     lefts = RowsByKey(left.names, shared, operator.within)
     rights = RowsByKey(right.names, shared, operator.within)
-    machine.state(lefts)
-    machine.state(rights)
+    machine.retain(operator, {0: lefts, 1: rights})
     merge = _merging(left, right, operator.names)
 
     def take_left(mu: IdRow, since: int, t: int) -> None:
         if lefts.insert(mu, since, t):
             for rows in rights.find(lefts.key(mu)):
-                for (nu, other, *_), at in rows.items():
+                for (nu, other, *_), at in rows:
                     emit(merge(mu, nu), min(since, other), max(t, at))
 
     def take_right(nu: IdRow, since: int, t: int) -> None:
         if rights.insert(nu, since, t):
             for rows in lefts.find(rights.key(nu)):
-                for (mu, other, *_), at in rows.items():
+                for (mu, other, *_), at in rows:
                     emit(merge(mu, nu), min(since, other), max(t, at))
 
     return [take_left, take_right]
@@ -523,7 +674,7 @@ def _seq_join(machine: RulesByRow, operator: SeqJoin, emit: Take) -> list[Take]:
     left, right = operator.inputs
     shared = shared_names(left.names, right.names)
     lefts = RowsByKey(left.names, shared, operator.within, firsts=True)
-    machine.state(lefts)
+    machine.retain(operator, {0: lefts})
     merge = _merging(left, right, operator.names)
     key = picking([variables_of(right.names).index(name) for name in shared])
 
@@ -536,7 +687,7 @@ def _seq_join(machine: RulesByRow, operator: SeqJoin, emit: Take) -> list[Take]:
             return
         start = since + SHIFT
         for rows in lefts.find(key(nu)):
-            for (mu, begin, *_), end in rows.items():
+            for (mu, begin, *_), end in rows:
                 if end >= start:
                     break
                 emit(merge(mu, nu), begin, t)
@@ -549,23 +700,48 @@ def _eq_join(machine: RulesByRow, operator: EqJoin, emit: Take) -> list[Take]:
     shared = shared_names(left.names, right.names)
     lefts = RowsByKey(left.names, shared, of_instant=True)
     rights = RowsByKey(right.names, shared, of_instant=True)
-    machine.state(lefts)
-    machine.state(rights)
+    machine.retain(operator, {0: lefts, 1: rights})
     merge = _merging(left, right, operator.names)
 
     def take_left(mu: IdRow, since: int, t: int) -> None:
         if since != STATIC and lefts.insert(mu, since, t):
             for rows in rights.find(lefts.key(mu)):
-                for nu, other, *_ in rows:
+                for (nu, other, *_), _ in rows:
                     if other == since:
                         emit(merge(mu, nu), since, t)
 
     def take_right(nu: IdRow, since: int, t: int) -> None:
         if since != STATIC and rights.insert(nu, since, t):
             for rows in lefts.find(rights.key(nu)):
-                for mu, other, *_ in rows:
+                for (mu, other, *_), _ in rows:
                     if other == since:
                         emit(merge(mu, nu), since, t)
+
+    return [take_left, take_right]
+
+
+def _never_before(machine: RulesByRow, operator: NeverBefore, emit: Take) -> list[Take]:
+    left, right = operator.inputs
+    shared = shared_names(left.names, right.names)
+    lefts = RowsByKey((*shared, SINCE), shared, operator.own, firsts=True)
+    machine.retain(operator, {0: lefts})
+    reads_starts = operator.condition is not None or operator.own < INFINITY
+    left_key = picking([variables_of(left.names).index(name) for name in shared])
+    key = picking([variables_of(right.names).index(name) for name in shared])
+    holds = _times_hold(operator.condition)
+
+    def take_left(mu: IdRow, since: int, t: int) -> None:
+        if since != STATIC:
+            lefts.insert(left_key(mu), since if reads_starts else -SHIFT, t)
+
+    def take_right(nu: IdRow, since: int, t: int) -> None:
+        start = since + SHIFT
+        if since == STATIC or not any(
+            end < start and holds(begin, t)
+            for rows in lefts.find(key(nu))
+            for (_, begin, *_), end in rows
+        ):
+            emit(nu, since, t)
 
     return [take_left, take_right]
 
@@ -576,9 +752,8 @@ def _seq_without(machine: RulesByRow, operator: SeqWithout, emit: Take) -> list[
     keys = shared_names(absent.names, operator.names)
     lefts = RowsByKey(left.names, shared, operator.within, firsts=True)
     rights = RowsOfInstant(right.names, lasts=True)
-    absents = AbsentRows(keys, operator.within)
-    for state in (lefts, rights, absents):
-        machine.state(state)
+    absents = AbsentRows((*keys, SINCE), operator.within)
+    machine.retain(operator, {0: lefts, 1: rights, 2: absents})
     merge = _merging(left, right, operator.names)
     columns = variables_of(right.names)
     key = picking([columns.index(name) for name in shared])
@@ -601,7 +776,7 @@ def _seq_without(machine: RulesByRow, operator: SeqWithout, emit: Take) -> list[
         start = since + SHIFT
         low = absents.latest(absent_key(nu), start)
         for rows in lefts.find(key(nu)):
-            for (mu, begin, *_), end in reversed(rows.items()):
+            for (mu, begin, *_), end in reversed(rows):
                 if end < low:
                     break
                 if end < start:
@@ -633,4 +808,6 @@ _TWINS: Mapping[type[Operator], Callable[[RulesByRow, Any, Take], list[Take]]] =
     SeqJoin: _seq_join,
     EqJoin: _eq_join,
     SeqWithout: _seq_without,
+    NeverBefore: _never_before,
+    EntailedMatching: _entailed,
 }

@@ -114,19 +114,33 @@ def date_time_literal(milliseconds: int) -> Literal:
     >>> date_time_literal(1_500).lexical
     '1970-01-01T00:00:01.5Z'
     """
-    day, rest = divmod(milliseconds, 1000 * SECONDS_PER_DAY)
-    seconds, thousandths = divmod(rest, 1000)
-    minutes, seconds = divmod(seconds, 60)
-    fraction = f".{thousandths:03}".rstrip("0") if thousandths else ""
-    clock = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}{fraction}Z"
-    text = f"{_date_of_day(day)}T{clock}"
+    text = date_time_lexical(milliseconds)
     check_string(len(text))
     return Literal(text, _DATE_TIME)
 
 
+def date_time_lexical(milliseconds: int) -> str:
+    """Return the lexical form of `date_time_literal`.
+
+    >>> date_time_lexical(90_000_000)
+    '1970-01-02T01:00:00Z'
+    """
+    minute, rest = divmod(milliseconds, 60_000)
+    seconds, thousandths = divmod(rest, 1000)
+    fraction = f".{thousandths:03}".rstrip("0") if thousandths else ""
+    return f"{_minute(minute)}:{seconds:02}{fraction}Z"
+
+
+@lru_cache(64)
+def _minute(number: int) -> str:
+    """Return the text of a minute, counted from the epoch: most times are of few of them."""
+    day, rest = divmod(number, 24 * 60)
+    return f"{_date_of_day(day)}T{rest // 60:02}:{rest % 60:02}"
+
+
 @lru_cache(64)
 def _date_of_day(day: int) -> str:
-    """Return the date of a day, counted from the epoch: most times of a stream are of one day."""
+    """Return the date of a day, counted from the epoch."""
     moment = DateTime(Decimal(SECONDS_PER_DAY * day), 0)
     return literal_of(moment).lexical.partition("T")[0]
 

@@ -22,7 +22,7 @@ from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rule_sets import derives, strata
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import BlankNode, integer
-from streamsparql.physical.expressions.occurrence import TIMES
+from streamsparql.physical.expressions.occurrence import END, START
 from streamsparql.physical.hidden import NUMBER
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.columns import Constants
@@ -124,7 +124,7 @@ def lower_triples(low: Lowering, k: int, triple: TriplePattern, at: At) -> Opera
         rule = at.rules.rules[k]
         rows = low.rows(rule.input, at)
         nodes = any(isinstance(place, BlankNode) for each in rule.template for place in each)
-        rows = Occurring(rows, TIMES if nodes else (), low.terms)
+        rows = Occurring(rows, (START, END) if nodes else (), low.terms)
         if nodes:
             rows = Constants(rows, {NUMBER: low.id(integer(1))})
         triples = Construct(rows, triple, low.terms, NUMBER if nodes else None)

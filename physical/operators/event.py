@@ -28,6 +28,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from streamsparql.algebra import event as algebra
 from streamsparql.algebra import join, match
 from streamsparql.algebra.plan import Plan
@@ -42,6 +44,7 @@ from streamsparql.physical.kernels.occurrences import (
     held,
     instants,
     moving,
+    since_of,
     start_in_sequence,
     static_rows,
     watermark_after,
@@ -57,7 +60,7 @@ from streamsparql.physical.operators.binary import (
 from streamsparql.physical.operators.left_join import Condition
 from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.evidence import Accepted, EvidenceRows, Unmatched
-from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.heap import Heap, Passage
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Memo, Stateful
 
@@ -70,6 +73,7 @@ class _EventPairs(Sliced):
 
     keys: tuple[str, ...] = ()
     """Columns that pairs must agree in, in addition to shared variables."""
+    monotone = True
 
     def __init__(
         self,
@@ -84,8 +88,12 @@ class _EventPairs(Sliced):
         self.condition = condition
         self._shared = shared_names(left.names, right.names)
         self._merge = RowMerger(self.names, None)
-        self._areas = PairedAreas(left.names, right.names, [*self._shared, *self.keys])
+        self._areas = self._no_rows()
         self._results = Heap(self.names)
+
+    def _no_rows(self) -> PairedAreas:
+        left, right = self.inputs
+        return PairedAreas(left.names, right.names, [*self._shared, *self.keys])
 
     @override
     def _consume(
@@ -127,6 +135,23 @@ class _EventPairs(Sliced):
     def _related(self, left: Batch, i: IntArray, right: Batch, j: IntArray) -> BoolArray | None:
         """Return which pairs, of those that overlap, are related in time; None for all."""
         return None
+
+    @override
+    def emit_at_once(self) -> None:
+        self._results = Passage(self.names)
+
+    def take_rows(self) -> list[Batch]:
+        """Remove and return the retained rows of each input, over their instants."""
+        areas, self._areas = self._areas, self._no_rows()
+        left, right = (area.rows() for area in areas.parts().values())
+        later, _ = self._marks((0, 0))  # how much later left rows start in their area
+        left = left.over(left.start - later, left.end)
+        return [instants(rows).ordered() for rows in (left, right)]
+
+    def put_rows(self, rows: Sequence[Batch], t: int) -> None:
+        """Retain rows of each input again, whose results before `t` have been emitted."""
+        left, right = rows
+        self._areas.retain(self._left(left), self._right(right), self._marks((t, t)))
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
@@ -244,6 +269,7 @@ class _Optional(_EventPairs):
     of the condition, which can be missing.
     """
 
+    monotone = False
     kept: ClassVar[int]
     """The place of the preserved input."""
 
@@ -404,7 +430,7 @@ class NeverBefore(Sliced):
     ) -> None:
         super().__init__(right.names, left, right)
         self.own = own
-        self._condition = condition
+        self.condition = condition
         self._shared = shared_names(left.names, right.names)
         self._unmatched = _Preserved(right, left, (), own, condition, _preceded).unmatched
         self._results = Heap(self.names)
@@ -424,9 +450,24 @@ class NeverBefore(Sliced):
     def parts(self) -> Mapping[str, Stateful]:
         return {UNMATCHED: self._unmatched, MIN_HEAP: self._results}
 
+    def take_rows(self) -> list[Batch]:
+        """Remove and return the retained rows of each input, over their instants.
+
+        Left rows have the columns that decide; where their starts do not, they start early.
+        """
+        left = self._unmatched.evidence.take()
+        left = left.over(left.start - 1, left.start).ordered()
+        if SINCE not in left.columns:
+            left = left.with_columns({SINCE: since_of(np.zeros(len(left), np.int64))})
+        return [left, self.inputs[1].nothing()]
+
+    def put_rows(self, rows: Sequence[Batch], t: int) -> None:
+        """Retain rows of each input again, whose results before `t` have been emitted."""
+        self._consume(rows, (t, t), False)
+
     @override
     def memos(self) -> Iterable[Memo | None]:
-        return (self._condition,)
+        return (self.condition,)
 
     @override
     def facts(self) -> str:

@@ -70,14 +70,20 @@ class SeqWithout(Operator):
         self._of_left = set(keys) <= set(left.names)
         self._shared = shared
         self._merge = RowMerger(names, None)
+        self._empty()
+
+    def _empty(self) -> None:
+        """Begin without rows."""
+        left, right, _ = self.inputs
         self._firsts = DistinctRows(left.names)
-        self._open, self._passed = SweepArea(left.names, shared), SweepArea(left.names, shared)
+        self._open = SweepArea(left.names, self._shared)
+        self._passed = self._open.another()
         self._divided = 0  # the number of open rows when they were last divided
-        self._latest = LatestStarts(keys)
-        self._absent = SweepArea((*keys, SINCE), keys)
+        self._latest = LatestStarts(self._keys)
+        self._absent = SweepArea((*self._keys, SINCE), self._keys)
         self._waiting, self._long = Heap(right.names), Heap(right.names)
         self._points = RowBuffer(right.names)
-        self._results = Heap(names)
+        self._results = Heap(self.names)
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
@@ -201,6 +207,19 @@ class SeqWithout(Operator):
             self._open = self._open.another()
             self._open.insert(rows.where(~passed))
             self._divided = len(self._open)
+
+    def take_rows(self) -> list[Batch]:
+        """Remove and return the retained rows of each input, over their instants."""
+        left = Batch.concat([self._open.rows(), self._passed.rows()])
+        left = left.over(left.start - 1, left.start)
+        right = Batch.concat([self._points.batch, self._long.rows()])
+        absent = self._absent.rows()
+        self._empty()
+        return [rows.ordered() for rows in (left, right, absent)]
+
+    def put_rows(self, rows: Sequence[Batch], t: int) -> None:
+        """Retain rows of each input again, whose results before `t` have been emitted."""
+        self.step(rows, (t, t, t), False)
 
     @override
     def parts(self) -> Mapping[str, Stateful]:

@@ -92,15 +92,22 @@ class DistinctEvents(Operator):
 
     family = "event"
     state = "the solutions of the present instant"
+    monotone = True
 
     def __init__(self, input: Operator) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
         self._known = Once(self.names)
+        self._at_once = False  # whether only equal rows of one step are removed
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
-        return self._known.consume(batch, watermark), watermark
+        until = INFINITY if self._at_once else watermark
+        return self._known.consume(batch, until), watermark
+
+    @override
+    def emit_at_once(self) -> None:
+        self._at_once = True
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
@@ -137,17 +144,25 @@ class FirstToEnd(Operator):
 
     family = "event"
     state = "per distinct row without its end, whether there was one, within the bound"
+    monotone = True
 
     def __init__(self, input: Operator, bound: int = INFINITY) -> None:  # noqa: A002 -- the role
         super().__init__(input.names, input)
         self.within = bound
         self._firsts = DistinctRows(self.names)
+        self._at_once = False  # whether all rows pass: a later one may be the first to end
 
     @override
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         (batch,), (watermark,) = batches, watermarks
+        if self._at_once:
+            return batch, watermark
         firsts = self._firsts.consume(after(batch, self.within), watermark_after(watermark))
         return instants(firsts.over(firsts.start - 1, firsts.end)), watermark
+
+    @override
+    def emit_at_once(self) -> None:
+        self._at_once = True
 
     @override
     def parts(self) -> Mapping[str, Stateful]:

@@ -31,7 +31,7 @@ from streamsparql.physical.operators.binary import (
 from streamsparql.physical.operators.covering import Covering
 from streamsparql.physical.operators.sliced import Sliced
 from streamsparql.physical.state.coverage import Emitted
-from streamsparql.physical.state.heap import Heap
+from streamsparql.physical.state.heap import Heap, Passage
 from streamsparql.physical.state.paired_areas import PairedAreas
 from streamsparql.physical.state.parts import Stateful
 
@@ -87,6 +87,7 @@ class Union(Operator):
 
     implements = (algebra.Union, access.Merge)
     state = "rows of inputs that are ahead of another"
+    monotone = True
 
     def __init__(self, *inputs: Operator) -> None:
         super().__init__(tuple(dict.fromkeys(n for each in inputs for n in each.names)), *inputs)
@@ -96,6 +97,10 @@ class Union(Operator):
     def step(self, batches: Sequence[Batch], watermarks: Sequence[int], cut: bool) -> StepResult:
         watermark = min(watermarks)
         return self._ahead.through(batches, watermark), watermark
+
+    @override
+    def emit_at_once(self) -> None:
+        self._ahead = Passage(self.names)
 
     @override
     def parts(self) -> Mapping[str, Stateful]:

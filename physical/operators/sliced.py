@@ -37,7 +37,7 @@ class Sliced(Operator):
             rows, bound = self._consume(parts, marks, cut and after == last)
             out.append(rows)
             before = after
-        return Batch.concat(out), bound
+        return Batch.concat(out).ordered(), bound
 
     @abstractmethod
     def _consume(

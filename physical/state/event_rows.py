@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Reversible, Sequence
 from heapq import heappop, heappush
+from itertools import chain
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -53,9 +54,11 @@ def batch_of_rows(names: Sequence[str], rows: Sequence[EventRow]) -> Batch:
     """
     if not rows:
         return Batch.empty(names)
-    table = np.array([(*mu, since, t) for mu, since, t in rows], np.int64).T
-    columns = dict(zip((*variables_of(names), SINCE), table, strict=False))
-    return Batch({name: columns[name] for name in names}, table[-1], table[-1] + 1)
+    variables, (mus, sinces, ts) = variables_of(names), zip(*rows, strict=True)
+    cells = np.fromiter(chain.from_iterable(mus), np.int64, len(rows) * len(variables))
+    columns = dict(zip(variables, cells.reshape(len(rows), len(variables)).T, strict=True))
+    columns[SINCE], start = np.array(sinces), np.array(ts)
+    return Batch({name: columns[name] for name in names}, start, start + 1)
 
 
 def rows_of_batch(batch: Batch) -> Iterator[EventRow]:
@@ -68,6 +71,11 @@ def rows_of_batch(batch: Batch) -> Iterator[EventRow]:
 
 class EventRows(RowStore):
     """The base of these states."""
+
+    endless = False
+    """Whether all rows are retained until the input ends."""
+    of_instant = False
+    """Whether the rows are those of the present instant."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = (*variables_of(names), SINCE)
@@ -122,15 +130,16 @@ class RowsByKey(EventRows):
         of_instant: bool = False,
     ) -> None:
         super().__init__(names)
-        self._of_instant = of_instant
+        self.of_instant = of_instant
         self.key = picking([self.names.index(name) for name in shared])
         self._firsts = firsts
-        self._endless = bound >= SHIFT
-        self._reach = bound if self._endless else bound + SHIFT
-        self._buckets: dict[IdRow, dict[tuple[IdRow, int] | EventRow, int]] = {}
+        self._reach = bound if bound >= SHIFT else bound + SHIFT
+        self._bounded = bound < SHIFT
+        self.endless = not (self._bounded or of_instant)
+        self._buckets: dict[IdRow, _Found | dict[_Entry, int]] = {}
         self._count = 0
         self._loose = False  # whether a shared variable was unbound in some row
-        self._expiring: list[tuple[int, IdRow, tuple[IdRow, int] | EventRow]] = []
+        self._expiring: list[tuple[int, IdRow, _Entry]] = []
 
     @override
     def __len__(self) -> int:
@@ -138,41 +147,46 @@ class RowsByKey(EventRows):
 
     @override
     def insert(self, mu: IdRow, since: int, t: int) -> bool:
-        if not self._endless and since <= t - self._reach:
+        if self._bounded and since <= t - self._reach:
             return False
         key = self.key(mu)
         entry = (mu, since) if self._firsts else (mu, since, t)
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = {}
+            self._buckets[key] = (entry, t)
             self._loose = self._loose or UNBOUND in key
-        elif entry in bucket:
+        elif isinstance(bucket, dict):
+            if entry in bucket:
+                return False
+            bucket[entry] = t
+        elif entry == bucket[0]:
             return False
-        bucket[entry] = t
+        else:
+            self._buckets[key] = {bucket[0]: bucket[1], entry: t}
         self._count += 1
-        if not self._endless:
+        if self._bounded:
             heappush(self._expiring, (since, key, entry))
         return True
 
-    def find(self, key: IdRow) -> Iterable[dict[tuple[IdRow, int] | EventRow, int]]:
+    def find(self, key: IdRow) -> Iterable[Reversible[_Found]]:
         """Return the rows that are compatible with a key, as `(mu, since, ..)` with their instants.
 
-        The rows of each dictionary are in the order of their instants.
+        The rows of each part are in the order of their instants.
         """
         if self._loose or UNBOUND in key:
-            return [rows for other, rows in self._buckets.items() if _compatible(key, other)]
+            return [_found(b) for other, b in self._buckets.items() if _compatible(key, other)]
         bucket = self._buckets.get(key)
-        return () if bucket is None else (bucket,)
+        return () if bucket is None else (_found(bucket),)
 
     @override
     def entries(self) -> Iterator[EventRow]:
         for bucket in self._buckets.values():
-            for (mu, since, *_), t in bucket.items():
+            for (mu, since, *_), t in _found(bucket):
                 yield mu, since, t
 
     @override
     def expire(self, t: int) -> None:
-        if t == INFINITY or (self._of_instant and self._precede(t)):
+        if t == INFINITY or (self.of_instant and self._precede(t)):
             self._buckets.clear()
             self._expiring.clear()
             self._count = 0
@@ -180,14 +194,24 @@ class RowsByKey(EventRows):
         while expiring and expiring[0][0] <= t - self._reach:
             _, key, entry = heappop(expiring)
             bucket = self._buckets[key]
-            del bucket[entry]
-            if not bucket:
+            if isinstance(bucket, dict) and len(bucket) > 1:
+                del bucket[entry]
+            else:
                 del self._buckets[key]
             self._count -= 1
 
     def _precede(self, t: int) -> bool:
         """Return whether the rows, which are of one instant, precede another."""
-        return any(next(iter(bucket.values())) < t for bucket in self._buckets.values())
+        return any(next(iter(_found(bucket)))[1] < t for bucket in self._buckets.values())
+
+
+_Entry: TypeAlias = tuple[IdRow, int] | EventRow
+_Found: TypeAlias = tuple[_Entry, int]
+"""A row and its instant. Most keys have one row: it is retained without a dictionary."""
+
+
+def _found(bucket: _Found | dict[_Entry, int]) -> Reversible[_Found]:
+    return bucket.items() if isinstance(bucket, dict) else (bucket,)
 
 
 def _compatible(one: IdRow, other: IdRow) -> bool:
@@ -202,6 +226,7 @@ class RowsOfInstant(EventRows):
     ([True, True, False], 1)
     """
 
+    of_instant = True
     encoded = ("_rows",)
 
     def __init__(self, names: Sequence[str], lasts: bool = False) -> None:
@@ -247,6 +272,7 @@ class AbsentRows(EventRows):
     def __init__(self, names: Sequence[str], bound: int) -> None:
         super().__init__(names)
         self.within = bound
+        self.endless = bound >= SHIFT
         self._ends: dict[IdRow, deque[tuple[int, int]]] = {}  # ends and starts, both ascending
         self._count = 0
         self._expiring: list[tuple[int, IdRow]] = []
@@ -264,7 +290,7 @@ class AbsentRows(EventRows):
             return False
         ends.append((t, start))
         self._count += 1
-        if self.within < SHIFT:
+        if not self.endless:
             heappush(self._expiring, (start, mu))
         return True
 

@@ -48,6 +48,13 @@ class EvidenceRows(Stateful):
         self._area = SweepArea(names, shared)
         self._distinct = DistinctRows(names) if endless else None
 
+    def take(self) -> Batch:
+        """Remove and return the rows."""
+        rows, self._area = self._area.rows(), self._area.another()
+        if self._distinct is not None:
+            self._distinct = DistinctRows(self._distinct.names)
+        return rows
+
     def insert(self, rows: Batch, watermark: int) -> None:
         """Insert rows; no later row starts before the watermark."""
         if self._distinct is not None:
@@ -84,7 +91,7 @@ class Unmatched(Stateful):
     """The rows of a preserved side, until it is known whether they have a partner."""
 
     def __init__(self, names: Sequence[str], evidence: EvidenceRows, accepted: Accepted) -> None:
-        self._evidence = evidence
+        self.evidence = evidence
         self._accepted = accepted
         self._waiting = Heap(names)
 
@@ -94,13 +101,13 @@ class Unmatched(Stateful):
         A row is decided once the watermark of the evidence has passed its instant.
         """
         own, known = watermarks
-        self._evidence.insert(evidence, known)
+        self.evidence.insert(evidence, known)
         decided = self._waiting.through([rows], known - 1)
         if len(decided):
-            decided = decided.where(~self._evidence.partners(decided, self._accepted))
-        self._evidence.purge(min(own, known))
+            decided = decided.where(~self.evidence.partners(decided, self._accepted))
+        self.evidence.purge(min(own, known))
         return decided
 
     @override
     def parts(self) -> Mapping[str, Stateful]:
-        return {EVIDENCE: self._evidence, WAITING: self._waiting}
+        return {EVIDENCE: self.evidence, WAITING: self._waiting}

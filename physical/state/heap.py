@@ -44,6 +44,11 @@ class Heap(RowStore):
         self._first = INFINITY
         self._counted = False
 
+    @property
+    def first(self) -> int:
+        """The least start of the rows; INFINITY if there are no rows."""
+        return self._first
+
     @override
     def __len__(self) -> int:
         return sum(map(len, self._runs))
@@ -121,6 +126,19 @@ class Heap(RowStore):
     def retained_ids(self) -> Iterator[IntArray]:
         for run in self.runs():
             yield from id_columns(run)
+
+
+class Passage(Heap):
+    """A heap that releases all rows at once, for operators that emit in any order.
+
+    >>> rows = Batch({"x": np.array([1, 2])}, np.array([8, 3]), np.array([9, 9]))
+    >>> Passage(["x"]).through([rows], 0).start.tolist()
+    [3, 8]
+    """
+
+    @override
+    def through(self, batches: Sequence[Batch], bound: int) -> Batch:
+        return super().through(batches, INFINITY)
 
 
 class _Run:

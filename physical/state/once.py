@@ -13,10 +13,53 @@ import numpy as np
 
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.kernels.keys import grouped
+from streamsparql.physical.state.key_slots import KeySlots, reaching
 from streamsparql.physical.state.parts import RowBuffer
 
 _ODD = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio
 _ALL = (1 << 64) - 1
+
+
+class Seen:
+    """The rows of many steps, at any instants, in a hash table.
+
+    >>> seen = Seen(["x"])
+    >>> rows = Batch({"x": np.array([7, 7, 8])}, np.array([3, 3, 3]), np.array([4, 4, 4]))
+    >>> seen.consume(rows).columns["x"].tolist(), len(seen.consume(rows)), len(seen)
+    ([7, 8], 0, 2)
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._slots = KeySlots(len(self._names) + 1)
+        self._known = np.zeros(0, np.int64)  # by slot, whether it has a row
+        self._place = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def consume(self, rows: Batch) -> Batch:
+        """Return the rows that are new."""
+        columns = [*(rows.columns[name] for name in self._names), rows.start]
+        slots = self._slots.of(columns, len(rows))
+        self._known = reaching(self._known, self._slots.capacity)
+        self._place = reaching(self._place, self._slots.capacity)
+        new = self._known[slots] == 0
+        self._known[slots] = 1
+        places = np.arange(len(rows))
+        self._place[slots[::-1]] = places[::-1]  # the first of equal rows
+        return rows.where(new & (self._place[slots] == places))
+
+    def starts(self) -> IntArray:
+        """Return the instants of the rows."""
+        return self._slots.columns[-1][self._slots.used()]
+
+    def rows_from(self, t: int) -> Batch:
+        """Return the rows from an instant on."""
+        slots = self._slots.used()
+        slots = slots[self._slots.columns[-1][slots] >= t]
+        *columns, start = (column[slots] for column in self._slots.columns)
+        return Batch(dict(zip(self._names, columns, strict=True)), start, start + 1).ordered()
 
 
 class Once(RowBuffer):

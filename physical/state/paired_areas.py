@@ -66,6 +66,11 @@ class PairedAreas(Stateful):
         yield from self._probe_right(left, self._right)
         self._left.insert(left.where(left_retained))
 
+    def retain(self, left: Batch, right: Batch, watermarks: Sequence[int]) -> None:
+        """Retain rows that have met each other before."""
+        self._left.insert(left.where(left.end > watermarks[1]))
+        self._right.insert(right.where(right.end > watermarks[0]))
+
     def _probe_left(self, right: Batch) -> Iterator[RowPairs]:
         for pairs in self._left.query(right, self._sharing):
             yield pairs.rows, pairs.place, right, pairs.probe

@@ -19,6 +19,7 @@ from streamsparql.physical.batch import Batch
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.pipeline import Pipeline
+from streamsparql.physical.rule_closure import Feed, counts_of, with_inner
 from streamsparql.physical.state.probe_orders import TakenOrder
 from streamsparql.run.execution import Execution
 from streamsparql.run.input import RunInput
@@ -232,12 +233,13 @@ def operator_measures(
     pipeline: Pipeline, prefixes: Mapping[str, str]
 ) -> tuple[OperatorMeasures, ...]:
     """Return the measures of the operators of a pipeline, described with a query's prefixes."""
-    places = {operator: k for k, operator in enumerate(pipeline.operators)}
+    measured = counts_of(pipeline)
+    places = {operator: k for k, operator in enumerate(measured)}
     total = sum(counts.seconds for counts in pipeline.counts.values())
     return tuple(
         OperatorMeasures(
             describe(operator, prefixes),
-            tuple(places[below] for below in operator.inputs),
+            tuple(places[below] for below in operator.shown_inputs),
             tuple(counts.rows_in),
             counts.rows_out,
             counts.steps,
@@ -246,7 +248,7 @@ def operator_measures(
             counts.seconds / total if total else 0.0,
             tuple(operator.orders()),
         )
-        for operator, counts in pipeline.counts.items()
+        for operator, counts in measured.items()
     )
 
 
@@ -309,7 +311,7 @@ def items_offered(operators: Sequence[Operator], measures: Sequence[OperatorMeas
     """Return the number of items that the accesses to streams emitted; each stream counts once."""
     offered = {
         operator.stream: each.rows_out
-        for operator, each in zip(operators, measures, strict=True)
-        if isinstance(operator, StreamAccess)
+        for operator, each in zip(with_inner(operators), measures, strict=True)
+        if isinstance(operator, StreamAccess) and not isinstance(operator, Feed)
     }
     return sum(offered.values())

@@ -309,7 +309,13 @@ def transitive(terms: TermDictionary, source: Operator) -> RuleClosure:
 
 def in_batches(rules: RuleClosure) -> RuleClosure:
     """Return rules that are not evaluated row by row."""
-    rules._by_row = False
+    rules._rows, rules._by_row = None, False
+    return rules
+
+
+def changing(rules: RuleClosure) -> RuleClosure:
+    """Return rules that are evaluated by row and by column in turns."""
+    rules._changes = lambda *_: True  # type: ignore[method-assign]
     return rules
 
 
@@ -385,6 +391,11 @@ EVENT_KINDS: dict[str, Kind] = {
             "rules": transitive,
             "rules with absence": with_absence,
             "rules in batches": lambda terms, source: in_batches(transitive(terms, source)),
+            "rules by instants": lambda terms, source: in_batches(with_absence(terms, source)),
+            "changing rules": lambda terms, source: changing(transitive(terms, source)),
+            "changing rules with absence": lambda terms, source: changing(
+                with_absence(terms, source)
+            ),
         }.items()
     },
 }

@@ -320,6 +320,33 @@ def test_an_event_is_alone_exactly_if_none_precedes_it(seed: int) -> None:
     assert sorted(str(row["b"]) for row in query.run(items_of(a=a, b=b))) == expected
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("link", ["OPTIONALSEQ", "EQUALSOPTIONAL", "OPTIONAL"])
+def test_optional_events_are_those_that_quantifiers_find(link: str, seed: int) -> None:
+    random = Random(seed)
+    a, b = (random_items(random, 14) for _ in range(2))
+    text = f"SELECT ?a ?b {{ {{ ?x <a> ?a }} {link} {{ ?x <b> ?b }} }}"
+    rows = streamsparql.compile(text, "epsparql").run(items_of(a=a, b=b))
+    pairs = [
+        (i, j)
+        for (i, one), (j, two) in product(enumerate(a), enumerate(b))
+        if one[0] == two[0]
+        if (link == "OPTIONALSEQ" and one[2] < two[1])
+        or (link == "EQUALSOPTIONAL" and one[1:] == two[1:])
+        or (link == "OPTIONAL" and two[2] <= one[2])
+    ]
+    expected = {(f"a{i}", f"b{j}", min(a[i][1], b[j][1]), max(a[i][2], b[j][2])) for i, j in pairs}
+    kept, place = (b, 1) if link == "OPTIONALSEQ" else (a, 0)
+    for k, (_, start, end) in enumerate(kept):
+        if all(pair[place] != k for pair in pairs):
+            alone = (None, f"b{k}") if place else (f"a{k}", None)
+            expected.add((*alone, start, end))
+    values = [tuple(None if v is None else str(v) for v in (r.get("a"), r.get("b"))) for r in rows]
+    occurrences = [(row.start, row.end) for row in rows]
+    events = [(*pair, *when) for pair, when in zip(values, occurrences, strict=True)]
+    assert sorted(map(str, events)) == sorted(map(str, expected))
+
+
 # -- cases ------------------------------------------------------------------------------------------
 
 PAIR = "SELECT ?x { { ?x <a> ?v } SEQ { ?x <b> ?w } }"
@@ -533,6 +560,38 @@ def test_unmatched_events_are_emitted_once_they_are_decided() -> None:
     with before.open(max_jump=None) as live:
         live.push(before.streams[0], *at("b", 3))
         assert [(row.start, row.end) for row in live.rows()] == [(3, 3)], "what precedes is known"
+
+
+ALONE = {
+    "OPTIONALSEQ": "SELECT ?x { { GRAPH <g> { ?x <b> ?w } } OPTIONALSEQ { ?x <a> ?v } }",
+    "EQUALSOPTIONAL": "SELECT ?x { { ?x <a> ?v } EQUALSOPTIONAL { GRAPH <g> { ?x <b> ?w } } }",
+    "OPTIONAL": "SELECT ?x { ?x <a> ?v OPTIONAL { GRAPH <g> { ?x <b> ?w } } }",
+}
+
+
+@pytest.mark.parametrize("link", ALONE)
+def test_an_optional_side_that_never_comes_delays_rows_until_its_watermark(link: str) -> None:
+    text = ALONE[link].replace("?x {", "?x FROM STREAM <s> FROM NAMED STREAM <g> {", 1)
+    query = streamsparql.compile(text, "epsparql")
+    with query.open(max_jump=None) as live:
+        for t in (3, 5, 9):
+            live.push("s", *at("a", t))
+        assert live.rows() == []
+        live.advance(6, "g")
+        assert [row.end for row in live.rows()] == [3, 5]
+    assert [(row.start, row.end) for row in live.rows()] == [(9, 9)]
+    assert [row.end for row in query.run({"s": [at("a", 3), at("a", 5)], "g": []})] == [3, 5]
+
+
+@pytest.mark.parametrize("link", ["SEQ", "EQUALS", "OPTIONALSEQ", "EQUALSOPTIONAL", "OPTIONAL", ""])
+def test_an_occurrence_without_length_is_a_point(link: str) -> None:
+    text = f"SELECT ?x ?v ?w {{ {{ ?x <a> ?v }} {link} {{ ?x <b> ?w }} }}"
+    moments = [("a", 1), ("b", 1), ("a", 4), ("b", 6), ("b", 6), ("a", 6)]
+    points = [at(name, t)[:1] + (t,) for name, t in moments]
+    query = streamsparql.compile(text, "epsparql")
+    expected = sorted(map(repr, query.run(points)))
+    assert expected
+    assert sorted(map(repr, query.run([at(name, t, t) for name, t in moments]))) == expected
 
 
 def operators_of(live: Live, kind: type) -> list[Any]:

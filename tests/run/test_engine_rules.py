@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from itertools import count, groupby
 from random import Random
 from typing import Any
 
@@ -25,14 +26,23 @@ from test_engine_events import (
 
 import streamsparql
 from streamsparql.algebra import event
+from streamsparql.algebra.entailment import SUBPROPERTY
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.inputs import DEFAULT_STREAM
-from streamsparql.errors import EngineError, QueryError, TextError, UnsupportedFeature
+from streamsparql.errors import (
+    EngineError,
+    LimitExceeded,
+    QueryError,
+    TextError,
+    UnsupportedFeature,
+)
 from streamsparql.physical import rule_closure
 from streamsparql.run.input import RunInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 
+WAYS = [0, 1 << 30]
+"""Values of FEW_ROWS with which rules are evaluated by column, and row by row."""
 SOURCES = "FROM STREAM :s FROM NAMED STREAM :g "
 
 
@@ -77,7 +87,11 @@ class RecursiveWriter(RuleWriter):
         )
         bound = self.pick("", "", f"FILTER({self.duration('<', '<=')})")
         pair = f"{{ {one} {self.pick('SEQ', 'SEQ', 'SEQ', '', 'EQUALS')} {other} {bound} }}"
-        if self.chance(40):
+        if self.chance(20):
+            never = f"{{ ?x {self.pick(link, ':q')} ?v }} OPTIONALSEQ {one} FILTER(!BOUND(?v))"
+            template = f"?x {link} ?y"
+            pair = f"{{ {never} {bound} }}"
+        elif self.chance(40):
             key = self.pick("?y", "?v")
             last, absent = f"{{ ?y {self.pick(':p', ':q')} ?z }}", f"{{ {key} :p ?w }}"
             optional = f"{{ {one} SEQ {absent} SEQ {last} }}"
@@ -98,8 +112,11 @@ def check_rules(random: Random, writer: RuleWriter | None = None) -> None:
     text = f"{PREFIX}SELECT * {SOURCES}{where}"
     if random.random() < 0.3:
         text = PREFIX + writer.rule()
+    options: dict[str, Any] = {"optimize": random.random() < 0.7}
+    if random.random() < 0.2:
+        options["entailment"] = "rdfs"
     try:
-        query = streamsparql.compile(text, "epsparql", rules=rules, optimize=random.random() < 0.7)
+        query = streamsparql.compile(text, "epsparql", rules=rules, **options)
     except UnsupportedFeature as error:
         assert "would depend on itself" in str(error)
         return
@@ -112,20 +129,26 @@ def check_rules(random: Random, writer: RuleWriter | None = None) -> None:
         for name in query.streams
     }
     static = [tuple(f"<{word}>" for word in text.split()) for text in data.static]
+    if "entailment" in options:
+        static.append(("<http://e/q>", f"<{SUBPROPERTY.value}>", "<http://e/r>"))
     definition = streamsparql.inputs(streams, static, run=Run())
     delay = random.choice([0, 0, 2, 5])
     arrived = {name: disordered(items, delay, random) for name, items in streams.items()}
     run_input = RunInput(arrived, static, max_delay=delay, started=0)
     mode = Mode(chunk=random.choice([1, 2, 3, 65_536]), cut_after=random.choice([1, 3, 65_536]))
-    few = random.choice([0, rule_closure.FEW_ROWS])  # by the pipeline, or row by row
+    way = random.choice(["by column", "by row", "changing"])
     with settings_of(mode), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rule_closure, "FEW_ROWS", few)
+        if way == "changing":
+            changes = lambda *_: random.random() < 0.5  # noqa: E731
+            patch.setattr(rule_closure.RuleClosure, "_changes", changes)
+        else:
+            patch.setattr(rule_closure, "FEW_ROWS", 0 if way == "by column" else 64)
         if random.random() < 0.5:
             rows = rows_of_history(query, run_input)
         else:
             rows = rows_of_live_query(query, run_input, random)
     about_events = event.returns_events(query.optimized)
-    described = "\n".join([*rules, text, str(arrived), str(static)])
+    described = "\n".join([way, *rules, text, str(arrived), str(static)])
     for t in range(definition.start, 13):
         expected = Counter(
             cells_of_definition(query.form, x) for x in query.logical.at(t, definition)
@@ -245,6 +268,102 @@ def test_rules_without_end_are_named_with_the_instant(monkeypatch: Any) -> None:
     live.push_many(DEFAULT_STREAM.value, STEPS)
     with pytest.raises(EngineError, match=expected):
         live.rows()
+
+
+NEW_TERMS = {
+    "a rule that doubles the triples": "CONSTRUCT { _:a <p> ?y . _:b <p> ?y } { ?x <p> ?y }",
+    "a rule that squares the triples": "CONSTRUCT { _:a <p> ?y } { ?x <p> ?y . ?z ?p ?w }",
+    "numbers": "CONSTRUCT { ?x <p> ?z . ?x <p> ?w }"
+    " { SELECT ?x ?z AS ?y * 2 ?w AS ?y * 2 + 1 { ?x <p> ?y } }",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", NEW_TERMS)
+def test_rules_that_make_ever_more_terms_are_named_before_the_memory_is_full(
+    name: str, way: int, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(rule_closure, "FEW_ROWS", way)
+    monkeypatch.setattr("streamsparql.algebra.closure.MAX_CLOSURE_TRIPLES", 200)
+    monkeypatch.setattr(
+        "streamsparql.physical.rules_by_column._PAIRS", streamsparql.Limits(rows=800)
+    )
+    query = streamsparql.compile("SELECT * { ?x <p> ?y }", "epsparql", rules=[NEW_TERMS[name]])
+    items = [*STEPS, (("<d>", "<p>", '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'), 5)]
+    with pytest.raises(EngineError, match=r"instant [15]: more than 200 triples of CONSTRUCT"):
+        list(query.run(items))
+    with pytest.raises(EngineError, match=r"instant [15]: more than 200 triples of CONSTRUCT"):
+        query.logical.at(
+            6, streamsparql.inputs({DEFAULT_STREAM.value: items[:1] + items[3:]}, run=Run())
+        )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_triples_that_double_at_each_instant_are_named(way: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(rule_closure, "FEW_ROWS", way)
+    monkeypatch.setattr("streamsparql.algebra.closure.MAX_CLOSURE_TRIPLES", 2_000)
+    rules = ["CONSTRUCT { _:a <p> ?y } { { ?x <p> ?y } SEQ { ?z <q> ?y } }"]
+    items = [(("<a>", "<p>", "<b>"), 0), *((("<a>", "<q>", "<b>"), t) for t in range(1, 40))]
+    with pytest.raises(EngineError, match=r"instant (12|39): more than 2,000 triples of CONSTRUCT"):
+        list(streamsparql.compile("SELECT * { ?x <p> ?y }", "epsparql", rules=rules).run(items))
+
+
+CHAIN = [(f"<{n}>", "<next>", f"<{n + 1}>", n) for n in range(150)]
+PATHS = "CONSTRUCT { ?x <next> ?z } { { ?x <next> ?y } SEQ { ?y <next> ?z } }"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        streamsparql.Limits(rows=3_000),
+        streamsparql.Limits(state=3_000),
+        streamsparql.Limits(memory=1 << 18),
+        streamsparql.Limits(time=60.0),
+    ],
+)
+@pytest.mark.parametrize("way", WAYS)
+def test_rules_meet_any_limit(limits: streamsparql.Limits, way: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(rule_closure, "FEW_ROWS", way)
+    query = streamsparql.compile("SELECT * { ?x <next> ?y }", rules=[PATHS])
+    assert query.optimized
+    clock = count()
+    monkeypatch.setattr("streamsparql.limits.perf_counter", lambda: next(clock))
+    result = query.run(CHAIN, limits=limits)
+    for _ in range(2):  # the same error again
+        with pytest.raises(LimitExceeded) as raised:
+            result.to_arrow()
+        assert getattr(limits, raised.value.limit) == raised.value.value
+        assert raised.value.operator
+    live = query.open(limits=limits)
+    live.push_many(DEFAULT_STREAM.value, CHAIN)
+    with pytest.raises(LimitExceeded):
+        live.rows()
+    monkeypatch.undo()
+    monkeypatch.setattr(rule_closure, "FEW_ROWS", way)
+    assert len(list(query.run(CHAIN, limits=streamsparql.Limits(rows=1 << 20, time=1e6)))) == 11_325
+
+
+def test_an_open_query_changes_between_rows_and_columns() -> None:
+    bound = 'FILTER(getDURATION() < "PT0.5S"^^<http://www.w3.org/2001/XMLSchema#duration>)'
+    rule = f"{PATHS[:-2]} {bound} }}"
+    query = streamsparql.compile("SELECT * { ?x <next> ?y }", rules=[rule])
+    edges = [(f"<{t * 7 % 97}>", "<next>", f"<{t * 5 % 97}>", t) for t in range(3_000)]
+    ways, rows = [], []
+    with query.open() as live:
+        operators = live._execution.pipeline.operators
+        (closure,) = (x for x in operators if isinstance(x, rule_closure.RuleClosure))
+        first = 0
+        for size in [1] * 40 + [2_000] + [1] * 600 + [360]:
+            live.push_many(DEFAULT_STREAM.value, edges[first : first + size])
+            rows += live.rows()
+            ways.append(closure._by_row)
+            first += size
+        live.advance(4_000)
+        rows += live.rows()
+    assert [way for way, _ in groupby(ways)] == [True, False, True, False]
+    expected = [(str(row["x"]), str(row["y"]), row.start, row.end) for row in query.run(edges)]
+    events = [(str(row["x"]), str(row["y"]), row.start, row.end) for row in rows]
+    assert sorted(events) == sorted(expected)
 
 
 @pytest.mark.parametrize(

@@ -204,13 +204,17 @@ def places(root: Box) -> list[BoxPlace]:
 
 
 def remarks(root: Box) -> list[tuple[str, str]]:
-    """Return what a tree of operators does not show, as named lines: how joins are computed.
+    """Return what a tree of operators does not show, as named lines.
 
     >>> remarks(Box("Join", "on x", reason="in pairs, as that costs less"))
     [('joins', 'in pairs, as that costs less (Join on x)')]
     """
     boxes = [place.item for place in places(root) if isinstance(place.item, Box)]
-    lines = [("joins", _of(box, box.reason)) for box in boxes if box.reason]
+    lines = [
+        ("rules" if box.kind == "RuleClosure" else "joins", _of(box, box.reason))
+        for box in boxes
+        if box.reason
+    ]
     for box in boxes:
         if box.measures is not None and box.measures.orders:
             lines.append(("orders", _of(box, _orders(box.measures.orders))))

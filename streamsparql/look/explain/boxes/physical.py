@@ -38,8 +38,8 @@ class ExplainedOperator(Protocol):
         """The family of nodes that it belongs to, which has a colour."""
 
     @property
-    def inputs(self) -> tuple[ExplainedOperator, ...]:
-        """The operators that it reads."""
+    def shown_inputs(self) -> tuple[ExplainedOperator, ...]:
+        """The operators that are drawn below it."""
 
     @property
     def state(self) -> str:
@@ -66,7 +66,7 @@ def physical_box(root: ExplainedOperator, prefixes: Mapping[str, str] | None = N
     write = plan_writer(with_well_known(prefixes or {}))
     return build_tree(
         root,
-        lambda operator: (("", below) for below in operator.inputs),
+        lambda operator: (("", below) for below in operator.shown_inputs),
         lambda operator: operator_box(operator, write),
     )
 
