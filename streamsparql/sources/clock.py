@@ -8,7 +8,7 @@ stream resumes, its items below the common watermark are late.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,22 @@ class StreamClock:
     def end(self, name: str) -> None:
         """Note that a stream has ended."""
         self._marks[name] = INFINITY
+
+    def save(self) -> dict[str, Any]:
+        """Return the times of the streams.
+
+        >>> clock, other = StreamClock(["a"], idle=9), StreamClock(["a"], idle=9)
+        >>> clock.advance("a", 50); other.load(clock.save()); other.watermark()
+        50
+        """
+        marks, reported = dict(self._marks), dict(self._reported)
+        return {"marks": marks, "reported": reported, "watermark": self._watermark}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Restore what `save` returned."""
+        self._marks.update(saved["marks"])
+        self._reported.update(saved["reported"])
+        self._watermark = saved["watermark"]
 
     def watermark(self) -> int:
         """Return the common watermark: items below it are late. It never decreases."""
