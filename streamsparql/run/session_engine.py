@@ -15,7 +15,7 @@ items. What a plan can share with those that run is decided in physical/lowering
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -38,7 +38,7 @@ from streamsparql.physical.hidden import QUERY
 from streamsparql.physical.lowering.lower import At, Catalog
 from streamsparql.physical.lowering.lower_many import SharedLowering
 from streamsparql.physical.lowering.lower_parameters import carrying, queries_as_outer_rows
-from streamsparql.physical.operator import INFINITY, Operator, StepResult
+from streamsparql.physical.operator import INFINITY, Operator, StepResult, inputs_first
 from streamsparql.physical.operators.access import Clock, Stream, StreamAccess
 from streamsparql.physical.operators.outputs import OutputStream, Since
 from streamsparql.physical.operators.queries import QueryTable, SelectQueries
@@ -226,13 +226,7 @@ class SessionEngine:
 
     def _build(self, shape: Shape, fixed: Mapping[str, Term], tabled: bool) -> SharedPlan:
         """Lower a plan, and add it to the pipeline."""
-        plan, lag = bind(shape.skeleton, fixed), 0
-        if shape.optimize:
-            plan = rewrite(plan).plan
-        report = shape.report
-        if report is not None and report.every is not None:
-            plan = align(plan, report.every, report.origin, report.closing)
-            lag = int(report.closing)
+        plan, lag = self._rewritten(shape, fixed)
         lowered = self._lower(shape, plan, lag, tabled, {})
         needs = _needs(plan, lowered.operators.sink, shape.streams)
         since = {name: self._since(name, needs.get(name)) for name in shape.streams}
@@ -250,6 +244,76 @@ class SessionEngine:
         for name, need in needs.items():
             self.streams[name].needs.add(shared, need)
         return shared
+
+    @staticmethod
+    def _rewritten(shape: Shape, fixed: Mapping[str, Term]) -> tuple[Plan, int]:
+        """Return a plan as it is lowered, and what is added to the time of its streams."""
+        plan, lag = bind(shape.skeleton, fixed), 0
+        if shape.optimize:
+            plan = rewrite(plan).plan
+        report = shape.report
+        if report is not None and report.every is not None:
+            plan = align(plan, report.every, report.origin, report.closing)
+            lag = int(report.closing)
+        return plan, lag
+
+    def restore_plan(
+        self,
+        shape: Shape,
+        fixed: Mapping[str, Term],
+        tabled: bool,
+        since: Mapping[str, int],
+        begin: int | None,
+        lowered_since: Mapping[str, int],
+        place: Callable[[Operator], Mapping[Operator, Operator]] | None,
+    ) -> SharedPlan:
+        """Lower a plan of a checkpoint, without the operators of others.
+
+        `place` puts its operators in the places of saved ones, and returns those of other plans
+        that take the places of some; without it the plan has ended, and only its rows are read.
+        """
+        plan, lag = self._rewritten(shape, fixed)
+        self._lowerings.clear()
+        lowered = self._lower(shape, plan, lag, tabled, lowered_since)
+        self._lowerings.clear()
+        if place is None:
+            self.terms.release(lowered.kept)
+            return SharedPlan(shape, fixed, lowered.operators, since, begin)
+        others = self._fed_streams() | self._constants.keys()
+        shared = place(lowered.operators.sink)
+        operators = lowered.operators.with_shared(shared)
+        restored = SharedPlan(shape, fixed, operators, since, begin)
+        below = inputs_first(operators.sink, without_inputs=others)
+        new = [each for each in below if each not in others]
+        self._constants.update(dict.fromkeys(new, _Constants(len(new), lowered.kept)))
+        self.plans[restored] = None
+        self._families.setdefault(shape, []).append(restored)
+        for name, need in _needs(plan, operators.sink, shape.streams).items():
+            if name in self.streams:
+                self.streams[name].needs.add(restored, need)
+        return restored
+
+    def _fed_streams(self) -> set[Operator]:
+        """Return the operators of the streams that queries feed."""
+        return {access for output in self.outputs.values() for access in output.accesses}
+
+    def restore_output(self, name: str, query: str, plan: SharedPlan) -> FedStream:
+        """Let a plan of a checkpoint feed a stream."""
+        self.outputs[name] = FedStream(name, query, plan, self.terms, self.history)
+        return self.outputs[name]
+
+    def restore_graphs(
+        self, run_input: RunInput, default: Batch, named: Mapping[str, Batch]
+    ) -> None:
+        """Continue with the static graphs, and the value of NOW(), of a checkpoint."""
+        self.input = run_input
+        self._run = Run(date_time_literal(run_input.started))
+        self._default, self._named = default, dict(named)
+
+    @property
+    def graphs(self) -> tuple[Batch, Mapping[str, Batch]]:
+        """The default graph, and the named graphs that were read."""
+        return self._default, self._named
 
     def _lower(
         self, shape: Shape, plan: Plan, lag: int, tabled: bool, since: Mapping[str, int]
