@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from threading import get_ident
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -30,21 +29,12 @@ def is_async(function: Any) -> bool:
     """Return whether a function, or an object that is called, is a coroutine function.
 
     >>> async def show(row): ...
-    >>> is_async(show), is_async(print), is_async(None)
-    (True, False, False)
+    >>> is_async(show), is_async(print)
+    (True, False)
     """
-    if function is None:
-        return False
     from inspect import iscoroutinefunction
 
     return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
-
-
-def reject_coroutine(result: object) -> None:
-    """Raise an error if a plain function returned a coroutine, which nothing would await."""
-    if isinstance(result, CoroutineType):
-        result.close()
-        raise EngineError("on_row returned a coroutine; pass the coroutine function itself")
 
 
 class Waiting:
@@ -139,20 +129,27 @@ class Offered(Generic[_T]):
         return self._rows.part(first, len(self._rows))
 
 
-class Caller(Generic[_T]):
-    """A task that awaits a coroutine function with each emitted row, one after the other."""
+class Caller:
+    """A task that awaits coroutine functions with emitted rows, one after the other."""
 
-    def __init__(self, on_row: Any, emitted: deque[_T], guard: Guard) -> None:
-        self._on_row, self._emitted, self._guard = on_row, emitted, guard
+    def __init__(self, guard: Guard) -> None:
+        self.due: deque[tuple[Any, Any]] = deque()
+        """Functions, each with a row that it is still to be awaited with."""
+        self._guard = guard
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there are rows, or an error that ended the task."""
+        return bool(self.due) or self._error is not None
 
     def start(self) -> None:
         """Start the task if there are rows; raise the error that ended the last one."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        if self._emitted and (self._task is None or self._task.done()):
+        if self.due and (self._task is None or self._task.done()):
             import asyncio
 
             try:
@@ -170,18 +167,18 @@ class Caller(Generic[_T]):
         if self._task is not None and asyncio.current_task() is self._task:
             raise EngineError("on_row cannot wait for itself: call drain and aclose elsewhere")
         self.start()
-        while self._emitted or (self._task is not None and not self._task.done()):
+        while self.due or (self._task is not None and not self._task.done()):
             self.start()
             assert self._task is not None
             await asyncio.wait([self._task])  # which does not cancel the task if it is cancelled
         self.start()
 
     async def _call(self) -> None:
-        while self._emitted:
+        while self.due:
             try:
                 with self._guard:
-                    row = self._emitted.popleft()
-                await self._on_row(row)
+                    on_row, row = self.due.popleft()
+                await on_row(row)
             except Exception as error:
                 self._error = error
                 return

@@ -8,11 +8,10 @@ in constants share a plan (run/session_engine.py).
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, Unpack
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,10 @@ import pyarrow as pa
 from streamsparql.algebra.sharing import bind
 from streamsparql.algebra.terms import Term
 from streamsparql.compiled import CompiledQuery, Recipe
-from streamsparql.display import Displayed, describe, draw_session
-from streamsparql.errors import EngineError, SourceError, StreamSparqlError, warn
+from streamsparql.display import describe, draw_session
+from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.limits import check_text, metered
+from streamsparql.overriding import override
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -30,15 +30,12 @@ from streamsparql.physical.entailment.schema import NO_SCHEMA
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import session_input_of
 from streamsparql.run.instances import Instances, rows_of_table
-from streamsparql.run.live import BUFFER_SIZE, MAX_REJECTS
 from streamsparql.run.live_stats import OperatorStats
-from streamsparql.run.notes import DataNotes, warn_of_units
+from streamsparql.run.notes import DataNotes
+from streamsparql.run.open_input import OpenInput
 from streamsparql.run.plan_reader import PlanReader
-from streamsparql.run.pushed import pushed_item
-from streamsparql.run.record_check import RecordCheck, record_mapping
 from streamsparql.run.registered import Registered
 from streamsparql.run.registration import Registration
-from streamsparql.run.replay import Stopped
 from streamsparql.run.run_options import (
     InputOptions,
     SessionOptions,
@@ -49,14 +46,12 @@ from streamsparql.run.session_engine import PlanSummary, SessionEngine
 from streamsparql.run.session_streams import SessionStream
 from streamsparql.run.session_table import session_table
 from streamsparql.run.shared_plan import Shape, SharedPlan, numbers_from
-from streamsparql.run.time_arguments import duration_argument, instant_argument, period_argument
-from streamsparql.sources import Accounting, Chunk, Mapped, Reject
-from streamsparql.sources.chunk import Rejected
-from streamsparql.sources.folders import files_of
+from streamsparql.run.time_arguments import duration_argument, period_argument
+from streamsparql.sources import Accounting, Reject
 
 if TYPE_CHECKING:
     from streamsparql.physical.operators.report import RelationToStream
-    from streamsparql.run.time_arguments import Duration, Instant
+    from streamsparql.run.time_arguments import Duration
 
 _Taken = TypeVar("_Taken")
 
@@ -94,7 +89,7 @@ class SessionStats(NamedTuple):
         return sum(each.state for each in self.operators)
 
 
-class Session(Displayed):
+class Session(OpenInput):
     """Many continuous queries over the same streams. A `with` statement closes it.
 
     An exception in the middle of a step, such as that of Ctrl-C, makes it unusable: every later
@@ -112,6 +107,8 @@ class Session(Displayed):
     ([Row(o="1", [3, 10))], [Row(x="2", [4, 10))])
     """
 
+    _kind = "session"
+
     @with_options(SessionOptions)
     def __init__(
         self,
@@ -126,24 +123,15 @@ class Session(Displayed):
             duration_argument("history", history),
             None if idle is None else period_argument("idle", idle),
         )
-        self._guard = self._engine.guard
+        super().__init__(self._engine, self._engine.streams, self._engine.clock)
         self._queries: dict[str, Registered] = {}
-        self._calling = 0
+        self._callers = 0
         """The number of queries with an `on_row`."""
-        self._emitted: deque[tuple[Registered, Any]] = deque()
-        """The rows, or reports, that an `on_row` is still to be called with."""
         self._numbers = 0
         """The number of queries and instances so far."""
-        self._pushed = 0
-        """The number of items that were pushed one by one and not read yet."""
-        self._late: deque[Reject] = deque(maxlen=MAX_REJECTS)
-        self._rejected: deque[Reject] = deque(maxlen=MAX_REJECTS)
         self._drained: list[Reject] | None = None
-        """All items that were rejected since `drain` was called, if it ever was."""
-        self._noted: set[str] = set()
-        """The streams of which a recognised unit was reported."""
+        """All items that were rejected since `take_rejects` was called, if it ever was."""
         self._graph_rejects = len(self._engine.graph_rejects)
-        self._closed = False
 
     @classmethod
     def without_data(cls) -> Session:
@@ -175,7 +163,7 @@ class Session(Displayed):
         `$name` in a text is a parameter: its values are those of instances (`Registered.add`);
         `parameters` are the names of parameters if these are others. With `report` (rstream,
         istream or dstream) or `every`, the query has reports instead of rows. `on_row` is called
-        with each row, or report, as `rows` returns them.
+        with each row, or report, as `rows` returns them; a coroutine function is awaited.
 
         >>> import streamsparql
         >>> session = streamsparql.Session()
@@ -186,8 +174,7 @@ class Session(Displayed):
         [(9, [{'o': rdflib.term.Literal('1')}])]
         """
         self._check_open()
-        if on_row is not None and not callable(on_row):
-            raise EngineError(f"on_row must be a function of a row, not {on_row!r}")
+        self._check_on_row(on_row)
         query = self._compiled(query, dialect)
         registration = Registration.of(query, name, report, every, parameters)
         if not query.warned:  # first: a warning may be raised
@@ -242,7 +229,7 @@ class Session(Displayed):
             registered.end = self._engine.mark_of(registered.registration.query.streams)
             del self._queries[registered.name]
             self._collect([registered])
-            self._calling -= registered.on_row is not None
+            self._callers -= registered.on_row is not None
         self._call_on_row()
 
     @property
@@ -298,7 +285,7 @@ class Session(Displayed):
         if registration.output is not None:
             engine.feed(name, next(iter(registered.readers)).plan)
         self._queries[name] = registered
-        self._calling += on_row is not None
+        self._callers += on_row is not None
         return registered
 
     def _place(
@@ -423,87 +410,6 @@ class Session(Displayed):
 
     # -- input
 
-    def push(self, stream: str, triple: Any, t: Instant | None = None, *times: Instant) -> None:
-        """Push an item to a stream: a triple and its timestamp, or the start and end of an event.
-
-        The parts of the triple are terms or plain values; what cannot be understood raises a
-        `SourceError`. An item with no timestamp gets the time of this machine's clock.
-        """
-        known = self._stream(stream)
-        self._append(known, pushed_item(stream, known.reading, triple, t, times), None)
-
-    def push_record(self, stream: str, record: Any, mapping: Any) -> None:
-        """Push a record, a dict or the text of a JSON object, of which a mapping makes triples.
-
-        `mapping` is the text of a CONSTRUCT over the keys of the record, the path of a file with
-        one, or "auto". A record that cannot be read raises a `SourceError`.
-
-        >>> import streamsparql
-        >>> session = streamsparql.Session()
-        >>> text = "SELECT ?v FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <v> ?v }"
-        >>> query = session.register(text)
-        >>> for t in (3, 25):
-        ...     session.push_record("s", {"v": "a", "t": t}, "CONSTRUCT { [] <v> ?v } {}")
-        >>> query.rows()
-        [Row(v="a", [3, 10))]
-        """
-        known = self._stream(stream)
-        check = known.checks.get(mapping)
-        if check is None:
-            check = RecordCheck(known.name, record_mapping(mapping), known.reading)
-            known.checks[mapping] = check
-        parsed = check.parsed(record)
-        self._append(known, parsed, check.mapped)
-
-    def _append(self, stream: SessionStream, item: Any, mapping: Mapped | None) -> None:
-        """Add an item, or a record with its mapping, to the buffer of its stream."""
-        if mapping is not stream.mapped:
-            if stream.buffer:
-                with self._guard:
-                    self._read_buffers()
-            stream.mapped = mapping
-        self._pushed += 1  # first: an item that is not counted would wait for the next push
-        stream.buffer.append(item)
-        if self._pushed >= BUFFER_SIZE or self._calling:
-            self._process()
-
-    def push_many(self, stream: str, source: Any) -> None:
-        """Push all items of a source, in its order. Short lists are buffered.
-
-        If the source raises, the items before are pushed, a note on the error has their number, and
-        the session remains usable.
-        """
-        known = self._stream(stream)
-        few = isinstance(source, list | tuple) and len(source) < BUFFER_SIZE
-        few = few and files_of(source) is None and known.mapped is None
-        if few and not self._calling and not self._strict:
-            self._pushed += len(source)
-            known.buffer.extend(source)
-            if self._pushed >= BUFFER_SIZE:
-                self._process()
-            return
-        with self._guard:
-            self._read_buffers()
-        before, failures = known.sorter.read, list[BaseException]()
-        chunks = self._engine.reader(known, source, failures=failures)
-        while self._read(known, chunks, failures):
-            if len(known.sorter) >= BUFFER_SIZE or self._calling:
-                self._process()
-        self._warn_of_units()
-        for error in failures:
-            read = known.sorter.read - before
-            error.add_note(f"<{known.name}>: {read:,} items were read before this error")
-            raise error
-
-    def advance(self, t: Instant, stream: str | None = None) -> None:
-        """Promise that no item before `t` will be pushed: to this stream, or by default to any."""
-        self._check_open()
-        until = INFINITY if t == INFINITY else instant_argument("t", t)
-        named = None if stream is None else self._stream(stream)
-        with self._guard:
-            self._advance(until, [*self._engine.streams.values()] if named is None else [named])
-        self._call_on_row()
-
     def run(self, streams: Mapping[str, Any]) -> None:
         """Read sources of streams side by side, from their first items to their last, and close.
 
@@ -529,7 +435,7 @@ class Session(Displayed):
                 passed = ", ".join(f"<{other}>" for other in sources) or "none"
                 raise SourceError(f"missing stream <{name}>: a query reads it; passed: {passed}")
         read = {name: self._stream(name) for name in sources}
-        chunks = {n: self._engine.reader(known, sources[n]) for n, known in read.items()}
+        chunks = {name: self._engine.reader(name, sources[name]) for name in read}
         while chunks:
             name = min(chunks, key=lambda name: read[name].sorter.watermark)
             failures = list[BaseException]()
@@ -542,32 +448,7 @@ class Session(Displayed):
                 self._call_on_row()
             else:
                 self._process()
-            yield min((known.mark for known in read.values()), default=INFINITY)
-        self.close()
-
-    def close(self) -> None:
-        """End all streams, and emit the rows of the last windows; they can still be read."""
-        with self._guard:
-            if not self._closed:
-                self._advance(INFINITY, [*self._engine.streams.values()])
-            self._closed = True
-        self._warn_of_units()
-        for note in self._engine.cells.missing_keys:
-            warn(note)
-        self._call_on_row()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None and self._guard.broken:
-            self._closed = True  # the error under way says more than a second one
-            return
+            yield self._engine.mark_of(read)
         self.close()
 
     # -- output
@@ -627,24 +508,12 @@ class Session(Displayed):
         self._call_on_row()
         return read
 
-    @property
-    def late(self) -> list[Reject]:
-        """The last 1,000 items that arrived below the watermark; `stats` counts all."""
-        self._drain()
-        return list(self._late)
-
-    @property
-    def rejected(self) -> list[Reject]:
-        """The last 1,000 items that could not be read or stamped; `stats` counts all."""
-        self._drain()
-        return list(self._rejected)
-
-    def drain(self) -> list[Reject]:
+    def take_rejects(self) -> list[Reject]:
         """Return all items that were rejected since the last call.
 
         From the first call on, they are kept until the next one.
         """
-        self._drain()
+        self._read_rejects()
         drained, self._drained = self._drained, []
         return [*self._rejected, *self._late] if drained is None else drained
 
@@ -746,11 +615,6 @@ class Session(Displayed):
         """The term dictionary of all queries."""
         return self._engine.terms
 
-    @property
-    def closed(self) -> bool:
-        """Whether the session was closed."""
-        return self._closed
-
     def __repr__(self) -> str:
         state = "unusable" if self._guard.broken else "closed" if self._closed else "open"
         return f"<Session: {state}, {len(self._queries)} queries>"
@@ -758,13 +622,9 @@ class Session(Displayed):
     # -- inside
 
     @property
-    def _strict(self) -> bool:
-        return self._engine.input.strict
-
-    def _check_open(self) -> None:
-        self._guard.verify()
-        if self._closed:
-            raise EngineError("the session is closed")
+    @override
+    def _calling(self) -> bool:
+        return self._callers > 0
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -780,137 +640,39 @@ class Session(Displayed):
         if refused is not None:
             raise refused
 
-    def _stream(self, name: str) -> SessionStream:
-        self._check_open()
-        output = self._engine.outputs.get(str(name))
+    @override
+    def _unknown(self, name: str) -> SessionStream:
+        output = self._engine.outputs.get(name)
         if output is not None:
             raise EngineError(f"<{name}> is the output of {output.query}: only that feeds it")
-        stream = self._engine.streams.get(str(name))
-        if stream is None and self._engine.history:
-            stream = self._engine.stream(str(name))  # for queries to come
-        if stream is None:
-            names = ", ".join(f"<{known}>" for known in self._engine.streams) or "no stream"
-            raise EngineError(f"unknown stream <{name}>; the queries read {names}")
-        return stream
-
-    def _read(
-        self, stream: SessionStream, chunks: Iterator[Chunk], failures: list[BaseException]
-    ) -> bool:
-        """Sort the next chunk of a source; return False after the last one, and after an error.
-
-        A source that cannot be read further does not harm the session, unlike other exceptions.
-        """
-        with self._guard:
-            try:
-                chunk = next(chunks, None)
-            except (SourceError, OSError, Stopped) as error:
-                if isinstance(error, Rejected):
-                    raise
-                failures.append(error)
-                return False
-            if chunk is not None:
-                self._sort(stream, chunk)
-            return chunk is not None
-
-    def _process(self) -> None:
-        """Process all items that were pushed; call `on_row` with what is emitted."""
-        with self._guard:
-            self._read_buffers()
-            self._step()
-        self._warn_of_units()
-        self._call_on_row()
-
-    def _warn_of_units(self) -> None:
-        """Warn of units of timestamps that were recognised by their size, once for each stream."""
-        if len(self._noted) < len(self._engine.streams):
-            warn_of_units(self._engine.readings, self._noted)
+        if self._engine.history:
+            return self._engine.stream(name)  # for queries to come
+        names = ", ".join(f"<{known}>" for known in self._streams) or "no stream"
+        raise EngineError(f"unknown stream <{name}>; the queries read {names}")
 
     def _prompt(self, plans: Collection[SharedPlan]) -> None:
         """Process all items, and let no rows of these plans that are final be delayed."""
         if not self._closed:
             with self._guard:
                 self._read_buffers()
-                self._step(plans, reading=True)
+                self._step_promptly(plans, reading=True)
             self._warn_of_units()
             self._call_on_row()
 
-    def _call_on_row(self) -> None:
-        """Call each `on_row` with the rows that are due; once, whether or not it raises.
-
-        An `on_row` that raises is not called again before its error has been raised, which is after
-        those of other queries were called.
-        """
-        errors: dict[Registered, Exception] = {}
-        left: list[tuple[Registered, Any]] = []
-        try:
-            while self._emitted:
-                query = self._emitted[0][0]
-                if query in errors:
-                    left.append(self._emitted.popleft())
-                    continue
-                assert query.on_row is not None
-                try:
-                    # In one line: between the two calls no exception could get lost with its row.
-                    query.on_row(self._next_emitted())
-                except Exception as error:
-                    error.add_note(f"in on_row of the query {query.name!r}")
-                    errors[query] = error
-        finally:
-            self._emitted.extendleft(reversed(left))
-        if errors:
-            first, *others = errors.values()
-            for other in others:
-                first.add_note(f"{type(other).__name__} {other}: {other.__notes__[-1]}")
-            raise first
-
-    def _next_emitted(self) -> Any:
-        with self._guard:
-            return self._emitted.popleft()[1]
-
     # The methods below change the state: their callers enter the guard.
 
-    def _read_buffers(self) -> None:
-        """Sort the items that were pushed one by one."""
-        if not self._pushed:
-            return
-        self._pushed = 0
-        for stream in self._engine.streams.values():
-            if stream.buffer:
-                items, stream.buffer = stream.buffer, []
-                first = stream.arrived + 1
-                stream.arrived += len(items)
-                source = items if stream.mapped is None else stream.mapped.over(items)
-                for chunk in self._engine.reader(stream, source, first):
-                    self._sort(stream, chunk)
-
-    def _sort(self, stream: SessionStream, chunk: Chunk) -> None:
-        stream.sort(chunk)
-        self._keep_rejects()
-        self._engine.clock.advance(stream.name, stream.sorter.watermark)
-
-    def _drain(self) -> None:
-        with self._guard:
-            if not self._closed:
-                self._read_buffers()
-            self._keep_rejects()
-
+    @override
     def _keep_rejects(self) -> None:
-        rejects, self._engine.graph_rejects = self._engine.graph_rejects, []
-        for stream in self._engine.streams.values():
-            rejects += stream.sorter.drain()
-        for reject in rejects:
+        for reject in self._engine.drain():
             (self._late if reject.late else self._rejected).append(reject)
-        if self._drained is not None:
-            self._drained += rejects
+            if self._drained is not None:
+                self._drained.append(reject)
 
-    def _advance(self, t: int, streams: Collection[SessionStream]) -> None:
-        self._read_buffers()
-        for stream in streams:
-            stream.sorter.advance(t)
-            self._engine.clock.advance(stream.name, t)
-        self._step(reading=True)
+    @override
+    def _step(self, *, reading: bool = False) -> None:
+        self._step_promptly((), reading)
 
-    def _step(self, prompt: Collection[SharedPlan] = (), reading: bool = False) -> None:
+    def _step_promptly(self, prompt: Collection[SharedPlan], reading: bool) -> None:
         """Process the items below the watermarks, promptly for some plans."""
         calling = [plan for plan in self._engine.plans if plan.calling]
         self._engine.step({*prompt, *calling}, reading or bool(calling))
@@ -921,4 +683,4 @@ class Session(Displayed):
         """Queue the rows of queries for their `on_row`, if they have one."""
         for query in queries:
             if query.on_row is not None:
-                self._emitted += ((query, element) for element in query.take_elements())
+                self._calls.add(query.on_row, query.take_elements(), query.name)

@@ -556,7 +556,7 @@ class SessionEngine:
 
     def reader(
         self,
-        stream: SessionStream,
+        stream: str,
         source: Any,
         first: int = 1,
         failures: list[BaseException] | None = None,
@@ -565,23 +565,31 @@ class SessionEngine:
 
         `first` and `failures` are those of `read_stream`.
         """
+        known, name = self.streams[stream], f"<{stream}>"
         if isinstance(source, Mapped):
-            source = source.after(stream.tables_read)
-            stream.tables_read += 1
-        wanted = stream.needs.all
+            source = source.after(known.tables_read)
+            known.tables_read += 1
+        wanted = known.needs.all
         chunks = read_stream(
             source,
-            f"<{stream.name}>",
+            name,
             self.terms,
-            scope=stream.scope,
+            scope=known.scope,
             wanted=None if wanted == EVERYTHING else wanted,
             strict=self.input.strict,
             first=first,
             failures=failures,
-            reading=stream.reading,
+            reading=known.reading,
         )
         meter = self.guard.meter
-        return chunks if meter is None else metered_chunks(chunks, meter, f"<{stream.name}>")
+        return chunks if meter is None else metered_chunks(chunks, meter, name)
+
+    def drain(self) -> list[Reject]:
+        """Return the rejects since the last call, and clear them; the counts are not reset."""
+        rejects, self.graph_rejects = self.graph_rejects, []
+        for stream in self.streams.values():
+            rejects += stream.sorter.drain()
+        return rejects
 
     def step(self, prompt: Collection[SharedPlan] = (), reading: bool = False) -> None:
         """Process the items below the watermarks, if there are any.

@@ -51,7 +51,7 @@ class SessionReplay:
         self._streams, self._ordered, self._until = streams, ordered, until
         self._held: dict[Registered, list[pa.Table]] = {}
         self._stopping = False
-        self._drained = session.drain()
+        self._drained = session.take_rejects()
         """The triples of static graphs that were rejected, until `drain` is called."""
 
     @property
@@ -74,7 +74,7 @@ class SessionReplay:
     def drain(self) -> list[Reject]:
         """Return the rejects since the last call."""
         before, self._drained = self._drained, []
-        return before + self.session.drain()
+        return before + self.session.take_rejects()
 
     def tables(self) -> Iterator[QueryRows]:
         """Emit the rows of the queries that have some; one dict after each step."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any
 
+from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.run.input import RunInput
-from streamsparql.run.record_check import RecordCheck
-from streamsparql.sources import Chunk, Mapped, Wanted
+from streamsparql.run.open_input import PushedStream
+from streamsparql.sources import Chunk, Wanted
 
 EVERYTHING = Wanted(None)
 
@@ -110,24 +110,13 @@ def joint(one: Wanted, other: Wanted) -> Wanted:
     return Wanted(predicates, one.places | other.places)
 
 
-class SessionStream:
-    """A stream that items are pushed to: those that wait, and what is known of it."""
+class SessionStream(PushedStream):
+    """A stream of a session: what queries need of it, and the items that are kept for others."""
 
     def __init__(self, name: str, number: int, run_input: RunInput, history: int) -> None:
-        self.name = name
+        super().__init__(name, run_input.sorter(name), run_input.reading_of(name))
         self.scope = f"s{number}."
         """The prefix of the labels of its blank nodes."""
-        self.sorter = run_input.sorter(name)
-        self.reading = run_input.reading_of(name)
-        """How its timestamps are read, and its cells without a value."""
-        self.buffer: list[Any] = []
-        """The items that were pushed one by one and not read yet."""
-        self.mapped: Mapped | None = None
-        """The mapping of the records in the buffer; None for items."""
-        self.checks: dict[Any, RecordCheck] = {}
-        """The checks of the records that were pushed, by mapping."""
-        self.arrived = 0
-        """The number of these so far, for the positions in messages."""
         self.tables_read = 0
         """The number of mapped tables that were read."""
         self.mark = 0
@@ -146,11 +135,11 @@ class SessionStream:
         """Whether an item was pushed to it, or its time was advanced."""
         return self.sorter.read > 0 or self.sorter.watermark > 0 or bool(self.buffer)
 
+    @override
     def sort(self, chunk: Chunk) -> None:
-        """Sort items; some of them may lack what no query needs."""
         if chunk.prefiltered or len(self.needs.all.places) < 3:
             self.needs.skip(chunk.seen)
-        self.sorter.push(chunk)
+        super().sort(chunk)
 
     def release(self) -> Batch:
         """Return the items below the watermark, which then is the mark."""

@@ -399,3 +399,44 @@ def test_mistakes_with_coroutines_are_errors() -> None:
 
     with pytest.raises(EngineError, match="on_row cannot wait for itself"):
         run(main)
+
+
+# -- sessions -------------------------------------------------------------------------------------
+
+
+def test_a_session_awaits_the_coroutine_functions_of_its_queries() -> None:
+    async def main() -> dict[str, list[str]]:
+        rows: dict[str, list[str]] = {"slow": [], "plain": []}
+
+        async def slow(row: Any) -> None:
+            await asyncio.sleep(0)
+            rows["slow"].append(shown(row))
+
+        async def items() -> Any:
+            for one in ITEMS:
+                yield one
+
+        async with streamsparql.Session() as session:
+            session.register(TEXT, "slow", on_row=slow)
+            session.register(TEXT, "plain", on_row=lambda row: rows["plain"].append(shown(row)))
+            await session.push_async(S, items())
+        return rows
+
+    rows = run(main)
+    assert rows["slow"] == rows["plain"]
+    assert sorted(rows["slow"]) == sorted(expected())
+
+
+def test_mistakes_with_coroutines_in_a_session_are_errors() -> None:
+    async def on_row(row: Any) -> None: ...
+
+    with streamsparql.Session() as session:
+        with pytest.raises(EngineError, match="use async with"):
+            session.register(TEXT, on_row=on_row)
+        session.register(TEXT)
+        with pytest.raises(EngineError, match="pass mapping=; 'auto' maps"):
+            session.push_record(S, {"v": 1})
+    session = streamsparql.Session()
+    session.register(TEXT, on_row=on_row)
+    with pytest.raises(EngineError, match="push items in a running event loop"):
+        session.push_many(S, ITEMS)
