@@ -146,6 +146,10 @@ class Instances:
         start = int(self._starts[np.searchsorted(self._numbers, number)])
         return None if start < 0 else start
 
+    def values_of_one(self, number: int) -> list[int]:
+        """Return the ids of the parameters of one instance."""
+        return [int(values[0]) for values in self.values_of(np.array([number]))]
+
     def values_of(self, numbers: IntArray) -> list[IntArray]:
         """Return the ids of the parameters of instances."""
         places = np.searchsorted(self._numbers, numbers)

@@ -7,6 +7,7 @@ in constants share a plan (run/session_engine.py).
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ from streamsparql.sources import Accounting, Reject
 
 if TYPE_CHECKING:
     from streamsparql.physical.operators.report import RelationToStream
+    from streamsparql.run.checkpoint.file import Checkpoint
     from streamsparql.run.time_arguments import Duration
 
 _Taken = TypeVar("_Taken")
@@ -139,6 +141,33 @@ class Session(OpenInput):
         session = cls()
         session._engine.known = False
         return session
+
+    @classmethod
+    def restore(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        on_row: Mapping[str, Callable[[Any], object]] | None = None,
+        files: str | os.PathLike[str] | Callable[[str], Any] | None = None,
+    ) -> Session:
+        """Return a session that continues where another one was saved.
+
+        Its queries, their instances and unread rows, options and static graphs are those that were
+        saved. Functions are passed again: `on_row` by the names of queries, and `files`.
+
+        >>> import streamsparql, tempfile
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { $x <p> ?o }"
+        >>> key = session.register(text, "values").add(x="<a>")
+        >>> session.push("s", ("<a>", "<p>", '"1"'), 3)
+        >>> size = session.save(path := tempfile.mkdtemp() + "/state.ckpt")
+        >>> again = streamsparql.Session.restore(path)
+        >>> again.close(), again.queries["values"].rows()
+        (None, {1: [Row(o="1", [3, 9))]})
+        """
+        from streamsparql.run.checkpoint.opening import restored_session
+
+        return restored_session(path, on_row or {}, files)
 
     # -- queries
 
@@ -620,6 +649,12 @@ class Session(OpenInput):
         return f"<Session: {state}, {len(self._queries)} queries>"
 
     # -- inside
+
+    @override
+    def _checkpoint(self) -> Checkpoint:
+        from streamsparql.run.checkpoint.sessions import save_session
+
+        return save_session(self)
 
     @property
     @override

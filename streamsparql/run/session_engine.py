@@ -15,7 +15,7 @@ items. What a plan can share with those that run is decided in physical/lowering
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -44,7 +44,7 @@ from streamsparql.physical.operators.outputs import OutputStream, Since
 from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
-from streamsparql.physical.pipeline import Pipeline, wanted_predicates
+from streamsparql.physical.pipeline import Pipeline, SavedPlans, wanted_predicates
 from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM, metered_chunks
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput, graph_named_by_query
@@ -260,27 +260,25 @@ class SessionEngine:
     def restore_plan(
         self,
         shape: Shape,
-        fixed: Mapping[str, Term],
-        tabled: bool,
-        since: Mapping[str, int],
-        begin: int | None,
-        lowered_since: Mapping[str, int],
-        place: Callable[[Operator], Mapping[Operator, Operator]] | None,
+        constants: Mapping[str, Term],
+        saved: Mapping[str, Any],
+        places: SavedPlans,
     ) -> SharedPlan:
-        """Lower a plan of a checkpoint, without the operators of others.
+        """Lower a plan of a checkpoint, and put its operators in the places of the saved ones.
 
-        `place` puts its operators in the places of saved ones, and returns those of other plans
-        that take the places of some; without it the plan has ended, and only its rows are read.
+        A plan that was not running any more has no places: only its rows are read.
         """
+        fixed = {name: constants[name] for name in saved["fixed"]}
+        since, begin = saved["since"], saved["begin"]
         plan, lag = self._rewritten(shape, fixed)
         self._lowerings.clear()
-        lowered = self._lower(shape, plan, lag, tabled, lowered_since)
+        lowered = self._lower(shape, plan, lag, saved["tabled"], saved["lowered_since"])
         self._lowerings.clear()
-        if place is None:
+        if not saved["running"]:
             self.terms.release(lowered.kept)
             return SharedPlan(shape, fixed, lowered.operators, since, begin)
         others = self._fed_streams() | self._constants.keys()
-        shared = place(lowered.operators.sink)
+        shared = places.place(lowered.operators.sink, saved["root"])
         operators = lowered.operators.with_shared(shared)
         restored = SharedPlan(shape, fixed, operators, since, begin)
         below = inputs_first(operators.sink, without_inputs=others)
@@ -301,6 +299,17 @@ class SessionEngine:
         """Let a plan of a checkpoint feed a stream."""
         self.outputs[name] = FedStream(name, query, plan, self.terms, self.history)
         return self.outputs[name]
+
+    def order(self, plans: Iterable[SharedPlan], outputs: Iterable[str]) -> None:
+        """Put the plans, and the streams that they feed, in the order of a checkpoint."""
+        self.plans = {plan: None for plan in plans if plan in self.plans}
+        for plan in self.plans:
+            family = self._families[plan.shape]
+            family.remove(plan)
+            family.append(plan)
+        known = dict(self.outputs)
+        self.outputs.clear()
+        self.outputs.update((name, known[name]) for name in outputs)
 
     def restore_graphs(
         self, run_input: RunInput, default: Batch, named: Mapping[str, Batch]

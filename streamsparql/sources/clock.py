@@ -39,6 +39,11 @@ class StreamClock:
         self._idle = idle
         self._watermark = 0
 
+    @property
+    def idle(self) -> int | None:
+        """The milliseconds of silence after which a stream is left out; None for any."""
+        return self._idle
+
     def add(self, name: str) -> None:
         """Add a stream."""
         self._marks.setdefault(name, 0)

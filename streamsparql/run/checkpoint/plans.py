@@ -16,7 +16,6 @@ from streamsparql.algebra.sharing import bind
 from streamsparql.physical.operator import Operator
 from streamsparql.physical.operators.access import StreamAccess
 from streamsparql.physical.operators.outputs import OutputStream, Since
-from streamsparql.physical.pipeline import SavedPlans
 from streamsparql.physical.state.parts import table_of_arrays
 from streamsparql.run.checkpoint.tables import TableFolder
 from streamsparql.run.plan_reader import PlanReader
@@ -103,27 +102,6 @@ def _save_emission(
 
 
 # -- Restoring -------------------------------------------------------------------------------------
-
-
-def restore_plan(
-    engine: SessionEngine,
-    shape: Shape,
-    constants: Mapping[str, Any],
-    saved: Mapping[str, Any],
-    places: SavedPlans,
-) -> SharedPlan:
-    """Lower a plan again, and put its operators in the places of the saved ones."""
-    fixed = {name: constants[name] for name in saved["fixed"]}
-    running = saved["running"]
-    return engine.restore_plan(
-        shape,
-        fixed,
-        saved["tabled"],
-        saved["since"],
-        saved["begin"],
-        saved["lowered_since"],
-        (lambda sink: places.place(sink, saved["root"])) if running else None,
-    )
 
 
 def restore_rows(

@@ -1,35 +1,30 @@
-"""The streams of a session in a checkpoint: items that wait or are kept, and how they are read."""
+"""Streams in a checkpoint: items that wait for the watermark or are kept, and how they are read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from streamsparql.physical.batch import Batch
 from streamsparql.run.checkpoint.tables import TableFolder
+from streamsparql.run.open_input import PushedStream
 from streamsparql.run.record_check import RecordCheck
 from streamsparql.run.session_streams import SessionStream
 from streamsparql.sources import Mapped, Wanted
 
 
-def save_stream(stream: SessionStream, tables: TableFolder) -> dict[str, Any]:
+def save_stream(stream: PushedStream, tables: TableFolder) -> dict[str, Any]:
     """Return the state of a stream whose buffered items were read; add its tables."""
     sorter, rows = stream.sorter.save()
     tables.put_all("sorter", rows)
-    kept = save_batches(stream.kept(), tables.inside("kept"))
     return {
         "name": stream.name,
-        "scope": stream.scope,
         "sorter": sorter,
         "stamps": stream.reading.stamps.save(),
         "cells": stream.reading.cells.save(),
         "arrived": stream.arrived,
-        "tables_read": stream.tables_read,
-        "mark": stream.mark,
-        "kept": kept,
-        "complete": [[*_saved_need(need), since] for need, since in stream.needs.complete],
-        "skipped": stream.needs.skipped,
         "mappings": [
             _saved_check(mapping, check)
             for mapping, check in stream.checks.items()
@@ -38,18 +33,41 @@ def save_stream(stream: SessionStream, tables: TableFolder) -> dict[str, Any]:
     }
 
 
-def restore_stream(stream: SessionStream, saved: Mapping[str, Any], tables: TableFolder) -> None:
-    """Restore the state of a new stream; the needs of queries follow with their plans."""
-    stream.scope = saved["scope"]
+def restore_stream(stream: PushedStream, saved: Mapping[str, Any], tables: TableFolder) -> None:
+    """Restore the state of a new stream."""
     stream.sorter.load(saved["sorter"], tables.all("sorter"))
     stream.reading.stamps.load(saved["stamps"])
     stream.reading.cells.load(saved["cells"])
-    stream.arrived, stream.tables_read = saved["arrived"], saved["tables_read"]
-    stream.mark = saved["mark"]
-    stream.keep(restored_batches(saved["kept"], tables.inside("kept")))
+    stream.arrived = saved["arrived"]
     for mapping in saved["mappings"]:
         key, check = _restored_check(stream, mapping)
         stream.checks[key] = check
+
+
+def save_session_stream(stream: SessionStream, tables: TableFolder) -> dict[str, Any]:
+    """Return the state of a stream of a session; add its tables."""
+    return {
+        **save_stream(stream, tables),
+        "scope": stream.scope,
+        "tables_read": stream.tables_read,
+        "mark": stream.mark,
+        "kept": save_batches(stream.kept(), tables.inside("kept")),
+        "complete": [[*_saved_need(need), since] for need, since in stream.needs.complete],
+        "skipped": stream.needs.skipped,
+    }
+
+
+def restore_session_stream(
+    stream: SessionStream, saved: Mapping[str, Any], tables: TableFolder
+) -> None:
+    """Restore the state of a new stream of a session; what queries need follows with their plans."""
+    restore_stream(stream, saved, tables)
+    stream.scope, stream.tables_read, stream.mark = (
+        saved["scope"],
+        saved["tables_read"],
+        saved["mark"],
+    )
+    stream.keep(restored_batches(saved["kept"], tables.inside("kept")))
 
 
 def restore_needs(stream: SessionStream, saved: Mapping[str, Any]) -> None:
@@ -83,11 +101,20 @@ def _restored_need(predicates: list[int] | None, places: str) -> Wanted:
 # -- Mappings, whose columns, or text, are those of the first record -------------------------------
 
 
+def saved_mapping(mapping: Any) -> list[Any]:
+    """Return the text of a mapping, or the path of its file, as JSON."""
+    return [os.fspath(mapping), not isinstance(mapping, str)]
+
+
+def restored_mapping(text: str, is_path: bool) -> str | Path:
+    """Return the mapping that `saved_mapping` saved."""
+    return Path(text) if is_path else text
+
+
 def _saved_check(mapping: Any, check: RecordCheck) -> dict[str, Any]:
     assert check.first is not None
     return {
-        "mapping": os.fspath(mapping),
-        "is_path": not isinstance(mapping, str),
+        "mapping": saved_mapping(mapping),
         "text": check.mapped.mapping,
         "guessed": check.guessed,
         "now": check.mapped.now,
@@ -95,15 +122,10 @@ def _saved_check(mapping: Any, check: RecordCheck) -> dict[str, Any]:
     }
 
 
-def _restored_check(stream: SessionStream, saved: Mapping[str, Any]) -> tuple[Any, RecordCheck]:
-    mapped = Mapped([], saved["text"], now=saved["now"])
-    check = RecordCheck(stream.name, mapped, stream.reading)
+def _restored_check(stream: PushedStream, saved: Mapping[str, Any]) -> tuple[Any, RecordCheck]:
+    check = RecordCheck(stream.name, Mapped([], saved["text"], now=saved["now"]), stream.reading)
     check.restore(saved["first"], saved["guessed"])
-    if saved["is_path"]:
-        from pathlib import Path
-
-        return Path(saved["mapping"]), check
-    return saved["mapping"], check
+    return restored_mapping(*saved["mapping"]), check
 
 
 def _plain(value: Any) -> Any:
@@ -113,4 +135,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return value if value is None or type(value) in (str, int, float, bool) else str(value)
-
