@@ -29,7 +29,7 @@ from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.entailment.schema import NO_SCHEMA
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.input import session_input_of
+from streamsparql.run.input import RunInput, session_input_of
 from streamsparql.run.instances import Instances, rows_of_table
 from streamsparql.run.live_stats import OperatorStats
 from streamsparql.run.notes import DataNotes
@@ -48,7 +48,7 @@ from streamsparql.run.session_streams import SessionStream
 from streamsparql.run.session_table import session_table
 from streamsparql.run.shared_plan import Shape, SharedPlan, numbers_from
 from streamsparql.run.time_arguments import duration_argument, period_argument
-from streamsparql.sources import Accounting, Reject
+from streamsparql.sources import Accounting, Chunk, Reject
 
 if TYPE_CHECKING:
     from streamsparql.physical.operators.report import RelationToStream
@@ -120,11 +120,15 @@ class Session(OpenInput):
     ) -> None:
         run_input = session_input_of(graph, graphs, **pop_options(options, InputOptions))
         history, idle = options["history"], options["idle"]
-        self._engine = SessionEngine(
+        self._start(
             run_input,
             duration_argument("history", history),
             None if idle is None else period_argument("idle", idle),
         )
+
+    def _start(self, run_input: RunInput, history: int, idle: int | None) -> None:
+        """Start without queries."""
+        self._engine = SessionEngine(run_input, history, idle)
         super().__init__(self._engine, self._engine.streams, self._engine.clock)
         self._queries: dict[str, Registered] = {}
         self._callers = 0
@@ -480,6 +484,48 @@ class Session(OpenInput):
             yield self._engine.mark_of(read)
         self.close()
 
+    def serve(
+        self,
+        sources: Mapping[str, Any],
+        sinks: Mapping[str, Any],
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: Duration = "10s",
+    ) -> None:
+        """Read sources until they end, write the rows of queries to sinks, and save it all.
+
+        A source is a path, a folder or a mapped table, or one of `streamsparql.connectors`; a sink
+        is the path of a CSV, JSON lines or N-Quads file, or one of `streamsparql.connectors`.
+
+        With a folder as `checkpoint`, the state, the positions of the sources and those of the
+        sinks are saved there, `every` so often, as one unit. If the folder has a checkpoint, the
+        session goes on from it: with the same queries, and the sinks are cut to their positions. So
+        a process that was killed at any moment is started again by the same program
+        (docs/running.md).
+
+        >>> import streamsparql, tempfile
+        >>> from pathlib import Path
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> number = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'.format
+        >>> text = "".join(f"<a> <p> {number(t)} {number(t)} .\\n" for t in (3, 25))
+        >>> _ = (folder / "s.nq").write_text(text)
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }"
+        >>> query = session.register(text, "values")
+        >>> session.serve(
+        ...     {"s": folder / "s.nq"}, {"values": folder / "rows.csv"}, checkpoint=folder / "state")
+        >>> print((folder / "rows.csv").read_text())
+        o,start,end
+        3,3,10
+        25,25,30
+        <BLANKLINE>
+        """
+        from streamsparql.run.checkpoint.serving import Serving
+
+        period = period_argument("every", every)
+        with Serving(self, sources, sinks, checkpoint, period / 1000) as serving:
+            serving.run()
+
     # -- output
 
     def rows(self) -> dict[str, Any]:
@@ -647,6 +693,16 @@ class Session(OpenInput):
     def __repr__(self) -> str:
         state = "unusable" if self._guard.broken else "closed" if self._closed else "open"
         return f"<Session: {state}, {len(self._queries)} queries>"
+
+    def read_chunks(self, stream: str, chunks: Iterator[Chunk]) -> bool:
+        """Push the next chunks of a source; return whether there were any."""
+        known, failures, found = self._stream(stream), list[BaseException](), False
+        while self._read(known, chunks, failures):
+            found = True
+        for error in failures:
+            raise error
+        self._process()
+        return found
 
     # -- inside
 

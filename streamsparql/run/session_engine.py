@@ -271,14 +271,16 @@ class SessionEngine:
         fixed = {name: constants[name] for name in saved["fixed"]}
         since, begin = saved["since"], saved["begin"]
         plan, lag = self._rewritten(shape, fixed)
-        self._lowerings.clear()
+        before, self._lowerings = self._lowerings, {}
         lowered = self._lower(shape, plan, lag, saved["tabled"], saved["lowered_since"])
-        self._lowerings.clear()
+        self._lowerings = before
         if not saved["running"]:
             self.terms.release(lowered.kept)
             return SharedPlan(shape, fixed, lowered.operators, since, begin)
         others = self._fed_streams() | self._constants.keys()
         shared = places.place(lowered.operators.sink, saved["root"])
+        if not saved["lowered_since"]:
+            self._lowering(shape, {}).adopt(lowered.lowering, shared)
         operators = lowered.operators.with_shared(shared)
         restored = SharedPlan(shape, fixed, operators, since, begin)
         below = inputs_first(operators.sink, without_inputs=others)

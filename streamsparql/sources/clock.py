@@ -44,6 +44,11 @@ class StreamClock:
         """The milliseconds of silence after which a stream is left out; None for any."""
         return self._idle
 
+    @property
+    def ended(self) -> list[str]:
+        """The streams that have ended."""
+        return [name for name, mark in self._marks.items() if mark == INFINITY]
+
     def add(self, name: str) -> None:
         """Add a stream."""
         self._marks.setdefault(name, 0)

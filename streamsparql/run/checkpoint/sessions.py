@@ -142,8 +142,9 @@ def restore_session(
     checkpoint: Checkpoint,
     on_row: Mapping[str, Callable[[Any], object]],
     files: str | os.PathLike[str] | Callable[[str], Any] | None,
+    known: Mapping[str, Registered] | None = None,
 ) -> None:
-    """Restore a saved state in a new session."""
+    """Restore a saved state in a new session; `known` queries become those of the same names."""
     content, folder = checkpoint.content, TableFolder(checkpoint.tables)
     engine = session._engine
     unknown = set(on_row) - {saved["name"] for saved in content["queries"]}
@@ -162,7 +163,7 @@ def restore_session(
             stream = engine.stream(saved["name"])
             restore_session_stream(stream, saved, folder.inside(f"streams/{k}"))
         engine._numbers = content["stream_numbers"]
-        queries = _restore_queries(session, content, folder, on_row)
+        queries = _restore_queries(session, content, folder, on_row, known or {})
         plans = _restore_plans(session, queries, content, folder)
         _restore_readers(queries, plans, content, folder)
         for stream, saved in zip(engine.streams.values(), content["streams"], strict=True):
@@ -179,6 +180,7 @@ def _restore_queries(
     content: Mapping[str, Any],
     tables: TableFolder,
     on_row: Mapping[str, Callable[[Any], object]],
+    known: Mapping[str, Registered],
 ) -> list[Registered]:
     """Compile the queries again, without their plans."""
     queries = []
@@ -194,7 +196,8 @@ def _restore_queries(
         shape = registration.shape(session._engine.read_named_graphs(query.graphs))
         call = on_row.get(name)
         session._check_on_row(call)
-        registered = Registered(session, name, registration, shape, call)
+        registered = known.get(name) or Registered.__new__(Registered)
+        registered.__init__(session, name, registration, shape, call)  # type: ignore[misc]
         registered.end = saved["end"]
         if registration.parameters:
             registered.instances = Instances(
