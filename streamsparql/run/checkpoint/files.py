@@ -23,7 +23,7 @@ from streamsparql.sources.lines import LONGEST
 from streamsparql.sources.paths import is_endless, path_of
 from streamsparql.sources.reading import Reading
 
-BLOCK = 1 << 22
+BLOCK = 1 << 20
 """The number of bytes that are read at a time."""
 
 FORMATS = ("csv", "jsonl", "nq")
@@ -59,7 +59,7 @@ class LineFile:
             )
 
     def blocks(self) -> Iterator[Any]:
-        """Yield blocks as sources; the position is after a block when the next one is requested."""
+        """Yield blocks as sources; the position is then that after the block."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(self._offset)
@@ -69,9 +69,10 @@ class LineFile:
                         if not more:
                             break
                         data += more
-                    yield _Lines(data, self.path, self._line)
+                    block = _Lines(data, self.path, self._line)
                     self._offset += len(data)
                     self._line += data.count(b"\n")
+                    yield block
         except OSError as error:
             raise SourceError(f"{self.path}: {error.strerror or error}") from error
 
