@@ -16,6 +16,7 @@ Arrow tables (state/parts.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -29,6 +30,7 @@ from streamsparql.errors import EngineError, LimitExceeded
 from streamsparql.limits import Meter, active_meter, bytes_of_rows
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import outer_column
 from streamsparql.physical.operator import Operator, StepResult, inputs_first
 from streamsparql.physical.operators.access import Clock, StreamAccess
 from streamsparql.physical.operators.columns import SelectEqual
@@ -434,6 +436,9 @@ class Pipeline:
         self.peak = max(self.peak, self._retained)
 
 
+_ROW = re.compile(re.escape(outer_column(0))[:-1] + "([0-9]+)")
+
+
 def _described(operator: Operator) -> str:
     """Return the class, parameters and columns of an operator, which its saved state must match."""
     columns = ", ".join(operator.names)
@@ -475,6 +480,24 @@ class SavedPlans:
                 if isinstance(value, Operator) and value in shared:
                     setattr(operator, name, shared[value])
         return shared
+
+    def row_numbers(self, root: Operator, number: int) -> dict[int, int]:
+        """Return the numbers that the saved plan has for the sets of outer rows of a new one.
+
+        They are parts of the names of columns, and depend on the plans that were lowered before.
+        """
+        numbers: dict[int, int] = {}
+        pending, seen = [(root, number)], set[Operator]()
+        while pending:
+            operator, place = pending.pop()
+            if operator in seen or not 0 <= place < len(self._described):
+                continue
+            seen.add(operator)
+            own = _ROW.findall(_described(operator))
+            saved = _ROW.findall(self._described[place])
+            numbers.update(zip(map(int, own), map(int, saved), strict=False))
+            pending += zip(operator.inputs, self._inputs[place], strict=False)
+        return numbers
 
     def _places(self, root: Operator, number: int) -> dict[Operator, int]:
         """Return the place of each operator below a root; raise an error if plans differ."""

@@ -74,6 +74,7 @@ class SharedLowering(Lowering):
 
         `shared` are those that take the places of others.
         """
+        self._outer_sets = max(self._outer_sets, other._outer_sets, *other.row_numbers.values(), 0)
         for operator, place in other._lasting.items():
             lasting = shared.get(operator, operator)
             self._lasting[lasting] = place

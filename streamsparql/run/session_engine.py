@@ -272,14 +272,22 @@ class SessionEngine:
         since, begin = saved["since"], saved["begin"]
         plan, lag = self._rewritten(shape, fixed)
         before, self._lowerings = self._lowerings, {}
-        lowered = self._lower(shape, plan, lag, saved["tabled"], saved["lowered_since"])
+        since_saved = saved["lowered_since"]
+        lowered = self._lower(shape, plan, lag, saved["tabled"], since_saved)
+        if saved["running"]:
+            numbers = places.row_numbers(lowered.operators.sink, saved["root"])
+            if any(own != number for own, number in numbers.items()):
+                self.terms.release(lowered.kept)
+                self._lowerings = {}
+                self._lowering(shape, since_saved).row_numbers = numbers
+                lowered = self._lower(shape, plan, lag, saved["tabled"], since_saved)
         self._lowerings = before
         if not saved["running"]:
             self.terms.release(lowered.kept)
             return SharedPlan(shape, fixed, lowered.operators, since, begin)
         others = self._fed_streams() | self._constants.keys()
         shared = places.place(lowered.operators.sink, saved["root"])
-        if not saved["lowered_since"]:
+        if not since_saved:
             self._lowering(shape, {}).adopt(lowered.lowering, shared)
         operators = lowered.operators.with_shared(shared)
         restored = SharedPlan(shape, fixed, operators, since, begin)

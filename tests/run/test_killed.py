@@ -45,7 +45,7 @@ def write_items(file: Path, count: int, seed: int = 1) -> None:
     with file.open("w") as out:
         for k in range(count):
             t = max(10 * k - random.choice([0, 0, 0, 30, 400]), 0)
-            subject = random.choice(["_:n", f"<http://e/{random.randrange(60)}>"])
+            subject = "_:n" if random.random() < 0.02 else f"<http://e/{random.randrange(60)}>"
             value = f'"{random.randrange(9)}"^^<{INTEGER}>'
             out.write(f'{subject} <http://e/{random.choice("pq")}> {value} "{t}"^^<{INTEGER}> .\n')
 
