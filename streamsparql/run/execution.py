@@ -460,8 +460,9 @@ class Execution:
         self._tables_read.update(counters["tables_read"])
 
     def used_ids(self) -> Iterator[IntArray]:
-        """Yield the term ids that are in use."""
-        yield from self.pipeline.retained_ids()
+        """Yield the term ids in use between two steps."""
+        for operator in self.pipeline.operators:
+            yield from operator.retained_ids()
         yield from self._ids()
 
     def _bytes_outside(self) -> int:

@@ -168,7 +168,7 @@ def run_twins(
                 twins.read(random.choice(known))
             case 4:
                 twins.advance()
-            case 5 | 6:
+            case 5:
                 twins.restore()
             case _:
                 twins.push()
@@ -197,9 +197,60 @@ def run_twin_instances(text: str, data: Data, seed: int, file: Path) -> None:
                         session.queries["q"].remove(key)
             case 3:
                 twins.read("q")
-            case 4 | 5:
+            case 4:
                 twins.restore()
             case _:
                 twins.push()
     twins.restore()
     twins.close()
+
+
+# -- One query -------------------------------------------------------------------------------------
+
+
+class LiveTwins:
+    """A random script over an open query and its twin, which is restored from files."""
+
+    def __init__(self, query: Any, data: Data, seed: int, file: Path, **options: Any) -> None:
+        self.random, self.file, self.query = Random(seed), file, query
+        self.left = {name: list(items) for name, items in data.streams.items()}
+        static = {"graph": data.graph, "graphs": data.graphs}
+        live = query.open(**static, max_jump=None, max_delay=1_000_000, **options)
+        self.both = [live, self.restored(live)]
+
+    def restored(self, live: Any) -> Any:
+        live.save(self.file)
+        return streamsparql.restore(self.file, query=self.query)
+
+    def push(self) -> None:
+        name = self.random.choice([name for name in self.left if self.left[name]])
+        size = self.random.choice([1, 1, 2, 5])
+        items, self.left[name] = self.left[name][:size], self.left[name][size:]
+        for live in self.both:
+            live.push_many(name, list(items))
+
+    def compare(self) -> None:
+        one, other = (
+            (in_order(live.rows()), live.watermark, live.stats()._replace(terms=0))
+            for live in self.both
+        )
+        assert one == other
+
+    def run(self) -> None:
+        while any(self.left.values()):
+            match self.random.randrange(6):
+                case 0:
+                    self.compare()
+                case 1:
+                    self.both[0].save(self.file)
+                    self.both[1] = self.restored(self.both[1])
+                case 2:
+                    least = min(items[0][-1] for items in self.left.values() if items)
+                    for live in self.both:
+                        live.advance(least)
+                case _:
+                    self.push()
+        self.both[1] = self.restored(self.both[1])
+        for live in self.both:
+            live.close()
+        self.compare()
