@@ -55,16 +55,18 @@ def run_with_checkpoints(options: argparse.Namespace) -> int:
         layouts = {query.name: default_layout(query, **written) for query in queries}
         every = (options.checkpoint_every or EVERY) / 1000
         progress = Progress(options.quiet)
-        with Serving(
-            *(session, streams, targets, options.checkpoint, every), layouts=layouts, kind=kind
-        ) as serving:
-            with Interrupts(serving.stop, []) as interrupts:
-                replay = SessionReplay(session, {}, ordered=False)
-                for replay.watermark in serving.steps():
-                    replay.rows = serving.rows
-                    summary.record(replay)
-                    progress.show(replay)
-                progress.clear()
+        with (
+            Serving(
+                *(session, streams, targets, options.checkpoint, every), layouts=layouts, kind=kind
+            ) as serving,
+            Interrupts(serving.stop, []) as interrupts,
+        ):
+            replay = SessionReplay(session, {}, ordered=False)
+            for replay.watermark in serving.steps():
+                replay.rows = serving.rows
+                summary.record(replay)
+                progress.show(replay)
+            progress.clear()
         incomplete = interrupts.signal != 0 and not session.closed
         if serving.resumed is not None and not options.quiet:
             show_lines([f"went on from {os.path.join(options.checkpoint, serving.resumed)}"])
@@ -144,7 +146,7 @@ def described(file: str, checkpoint: Checkpoint) -> list[str]:
     from streamsparql.text.instants import instant
 
     content = checkpoint.content
-    queries = content["queries"] if "queries" in content else [content]
+    queries = content.get("queries", [content])
     size = sum(part.bytes for part in checkpoint.parts)
     lines = [
         f"{file}: a {content['kind']}, saved {checkpoint.saved} by version {checkpoint.package}",

@@ -79,7 +79,7 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--output", choices=OUTPUT_FORMATS, metavar="FORMAT", help=formats)
     values = "in csv, jsonl and parquet: terms, or native values"
     add_together(
-        "terms, or native values; ms, iso or local",
+        "native values or terms; ms, iso or local",
         add("--values", choices=VALUES, metavar="KIND", default="terms", help=values),
         add(
             "--timestamps",
@@ -92,11 +92,11 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--escape-formulas", action="store_true", help=formulas)
     add("-o", dest="file", metavar="FILE", help="write to a file; its extension is the format")
     add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
-    period = {"type": duration_option, "metavar": "DUR"}
+    every = "time between two checkpoints; default: 10s"
     add_together(
-        "save the state; go on after a kill",
+        "saved state; go on after a kill",
         add("--checkpoint", metavar="DIR", help="save the state there, and go on from it"),
-        add("--checkpoint-every", help="time between two checkpoints; default: 10s", **period),
+        add("--checkpoint-every", metavar="DUR", type=duration_option, help=every),
     )
     add("--quiet", action="store_true", help="show no progress and no summary")
     parser.set_defaults(run=_run, bare_period=False)

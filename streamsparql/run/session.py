@@ -512,8 +512,8 @@ class Session(OpenInput):
         >>> session = streamsparql.Session()
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }"
         >>> query = session.register(text, "values")
-        >>> session.serve(
-        ...     {"s": folder / "s.nq"}, {"values": folder / "rows.csv"}, checkpoint=folder / "state")
+        >>> sources, sinks = {"s": folder / "s.nq"}, {"values": folder / "rows.csv"}
+        >>> session.serve(sources, sinks, checkpoint=folder / "state")
         >>> print((folder / "rows.csv").read_text())
         o,start,end
         3,3,10

@@ -273,7 +273,7 @@ def test_a_missing_part_is_named(saved: Path) -> None:
     for name in read.tables:
         tables = {other: table for other, table in read.tables.items() if other != name}
         write_checkpoint(saved, read._replace(tables=tables))
-        with pytest.raises(EngineError, match="missing|not a state"):
+        with pytest.raises(EngineError, match=r"missing|not a state"):
             streamsparql.restore(saved)
 
 

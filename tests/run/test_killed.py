@@ -25,8 +25,7 @@ QUERIES = {
     "groups": PREFIX
     + "SELECT ?x (COUNT(*) AS ?n) (AVG(?v) AS ?m) FROM STREAM :s WINDOW RANGE 5 S SLIDE 1 S"
     " { ?x :p ?v } GROUP BY ?x",
-    "triples": PREFIX
-    + "CONSTRUCT { ?x :pair [ :of ?v ] } FROM STREAM :s WINDOW RANGE 2 S SLIDE"
+    "triples": PREFIX + "CONSTRUCT { ?x :pair [ :of ?v ] } FROM STREAM :s WINDOW RANGE 2 S SLIDE"
     " { ?x :p ?v . ?x :q ?v }",
 }
 KINDS = {"optional": "csv", "groups": "jsonl", "triples": "nq"}

@@ -29,9 +29,7 @@ class Twins:
         self.left = {name: list(items) for name, items in data.streams.items()}
         self.file = file
         self.both = [
-            streamsparql.Session(
-                data.graph, data.graphs, max_jump=jump, max_delay=delay, **options
-            )
+            streamsparql.Session(data.graph, data.graphs, max_jump=jump, max_delay=delay, **options)
             for _ in range(2)
         ]
         started = self.both[0]._engine.input.started

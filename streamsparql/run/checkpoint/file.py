@@ -133,9 +133,7 @@ def _with_tables(name: str, header: Mapping[str, Any], data: memoryview) -> Chec
             with pa.ipc.open_stream(pa.py_buffer(block)) as reader:
                 tables[part.name] = reader.read_all()
         except (pa.ArrowException, OSError, ValueError):
-            raise EngineError(
-                f"the checkpoint {name} is damaged: its part {part.name!r}"
-            ) from None
+            raise EngineError(f"the checkpoint {name} is damaged: its part {part.name!r}") from None
     if at != len(data):
         raise EngineError(f"the checkpoint {name} is damaged: unexpected bytes at its end")
     parts = tuple(header["parts"])

@@ -161,7 +161,9 @@ class _Buffer:
 class FileOutput:
     """A file that rows are appended to, and that is cut at a position after a restart."""
 
-    def __init__(self, path: str | os.PathLike[str], layout: Layout, kind: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], layout: Layout, kind: str | None = None
+    ) -> None:
         self._path = os.fspath(path)
         kind = kind or format_of(self._path)
         if kind not in FORMATS or self._path.lower().endswith((".gz", ".zst")):

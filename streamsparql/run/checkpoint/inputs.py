@@ -143,4 +143,3 @@ def restore_open(open_input: OpenInput, saved: Mapping[str, Any]) -> None:
     open_input._late.extend(map(restored_reject, saved["late"]))
     open_input._rejected.extend(map(restored_reject, saved["rejected"]))
     open_input._closed = saved["closed"]
-

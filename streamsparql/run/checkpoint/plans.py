@@ -111,9 +111,7 @@ def restore_rows(
     for place in saved["readers"]:
         plan.join(readers[place])
     plan.with_rest.update((readers[place], None) for place in saved["with_rest"])
-    numbers, owners = (
-        tables.get("numbers")[name].to_pylist() for name in ("number", "reader")
-    )
+    numbers, owners = (tables.get("numbers")[name].to_pylist() for name in ("number", "reader"))
     of_number = {n: readers[place] for n, place in zip(numbers, owners, strict=True)}
     plan.restore(of_number, tuple(saved["collected"]))
     plan.fresh = saved["fresh"]
@@ -137,4 +135,3 @@ def bound_shape(shape: Shape, terms: Mapping[str, Any]) -> Shape:
     """Return the shape of an instance that has a plan of its own."""
     bound = {name: term for name, term in terms.items() if term is not None}
     return shape._replace(skeleton=bind(shape.skeleton, bound))
-

@@ -107,7 +107,9 @@ def _restore(live: Live[Any], content: dict[str, Any], tables: TableFolder) -> N
     live._graph_rejects = content["graph_rejects"]
     retained = tables.rows("retained", *execution.sink.names)
     execution.retained = [retained] if len(retained) else list[Batch]()
-    for k, (stream, saved) in enumerate(zip(live._streams.values(), content["streams"], strict=True)):
+    for k, (stream, saved) in enumerate(
+        zip(live._streams.values(), content["streams"], strict=True)
+    ):
         restore_stream(stream, saved, tables.inside(f"streams/{k}"))
     live._watermark, live._prompted = content["watermark"], content["prompted"]
     live._instants = content["instants"]

@@ -148,9 +148,7 @@ class Serving:
             if live:
                 self._poll(live, open_inputs)
             else:
-                name = min(
-                    open_inputs, key=lambda each: session._streams[each].sorter.watermark
-                )
+                name = min(open_inputs, key=lambda each: session._streams[each].sorter.watermark)
                 if not session.read_chunks(name, open_inputs[name].chunks()):
                     self._end(name, open_inputs)
             yield min(session._engine.watermarks.values(), default=INFINITY)

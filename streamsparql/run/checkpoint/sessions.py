@@ -68,7 +68,7 @@ def save_session(session: Session) -> Checkpoint:
         "graphs": save_graphs(default, named, folder.inside("graphs")),
         "graph_cells": engine.graph_cells.save(),
         "graph_rejects": session._graph_rejects,
-        "drained": session._drained and [saved_reject(each) for each in session._drained],
+        "drained": [saved_reject(each) for each in session._drained or ()],
         "draining": session._drained is not None,
         "numbers": session._numbers,
         "streams": [
@@ -158,7 +158,7 @@ def restore_session(
         engine.graph_cells.load(content["graph_cells"])
         session._graph_rejects, session._numbers = content["graph_rejects"], content["numbers"]
         if content["draining"]:
-            session._drained = [restored_reject(each) for each in content["drained"] or ()]
+            session._drained = [restored_reject(each) for each in content["drained"]]
         for k, saved in enumerate(content["streams"]):
             stream = engine.stream(saved["name"])
             restore_session_stream(stream, saved, folder.inside(f"streams/{k}"))

@@ -60,13 +60,10 @@ def save_session_stream(stream: SessionStream, tables: TableFolder) -> dict[str,
 def restore_session_stream(
     stream: SessionStream, saved: Mapping[str, Any], tables: TableFolder
 ) -> None:
-    """Restore the state of a new stream of a session; what queries need follows with their plans."""
+    """Restore the state of a new stream of a session; the needs of queries follow."""
     restore_stream(stream, saved, tables)
-    stream.scope, stream.tables_read, stream.mark = (
-        saved["scope"],
-        saved["tables_read"],
-        saved["mark"],
-    )
+    stream.scope, stream.mark = saved["scope"], saved["mark"]
+    stream.tables_read = saved["tables_read"]
     stream.keep(restored_batches(saved["kept"], tables.inside("kept")))
 
 
