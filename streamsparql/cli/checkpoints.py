@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.cli.common_options import Commands, UsageError
@@ -33,7 +34,7 @@ def run_with_checkpoints(options: argparse.Namespace) -> int:
         several = compile_several(options)
     else:
         query = compile_query(options)
-        several = Several([query], [query.report.name or "query"], [options.name])
+        several = Several([query], [query.report.name or _name_of(options)], [options.name])
         options.name = "streamsparql"
     kind, targets = _targets(several, options)
     arguments = run_arguments(several, options)
@@ -73,6 +74,11 @@ def run_with_checkpoints(options: argparse.Namespace) -> int:
         summary.record(replay)
         summary.show(replay, replay.watermark if incomplete else None)
     return 128 + interrupts.signal if incomplete else 0
+
+
+def _name_of(options: argparse.Namespace) -> str:
+    """Return the name of the only query: that of its file."""
+    return Path(options.query[0]).stem if options.query else "query"
 
 
 def _targets(several: Several, options: argparse.Namespace) -> tuple[str, dict[str, str]]:
