@@ -22,7 +22,7 @@ EVERY = 10_000
 
 
 def run_with_checkpoints(options: argparse.Namespace) -> int:
-    """Run queries over files; go on from the last checkpoint, if the folder has one."""
+    """Run queries over files; continue from the last checkpoint, if the folder has one."""
     from streamsparql.cli.interrupts import Interrupts
     from streamsparql.cli.several import Several, compile_several, registered
     from streamsparql.cli.summary import Progress, Summary, show_lines
@@ -70,7 +70,7 @@ def run_with_checkpoints(options: argparse.Namespace) -> int:
             progress.clear()
         incomplete = interrupts.signal != 0 and not session.closed
         if serving.resumed is not None and not options.quiet:
-            show_lines([f"went on from {os.path.join(options.checkpoint, serving.resumed)}"])
+            show_lines([f"continued from {os.path.join(options.checkpoint, serving.resumed)}"])
         summary.record(replay)
         summary.show(replay, replay.watermark if incomplete else None)
     return 128 + interrupts.signal if incomplete else 0

@@ -94,8 +94,8 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
     every = "time between two checkpoints; default: 10s"
     add_together(
-        "saved state; go on after a kill",
-        add("--checkpoint", metavar="DIR", help="save the state there, and go on from it"),
+        "its state; continue after kill -9",
+        add("--checkpoint", metavar="DIR", help="save the state there, and continue from it"),
         add("--checkpoint-every", metavar="DUR", type=duration_option, help=every),
     )
     add("--quiet", action="store_true", help="show no progress and no summary")

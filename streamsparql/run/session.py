@@ -498,10 +498,10 @@ class Session(OpenInput):
         is the path of a CSV, JSON lines or N-Quads file, or one of `streamsparql.connectors`.
 
         With a folder as `checkpoint`, the state, the positions of the sources and those of the
-        sinks are saved there, `every` so often, as one unit. If the folder has a checkpoint, the
-        session goes on from it: with the same queries, and the sinks are cut to their positions. So
-        a process that was killed at any moment is started again by the same program
-        (docs/running.md).
+        sinks are saved there as one unit; `every` is the time from one checkpoint to the next. If
+        the folder has a checkpoint, the session continues from it, with the same queries, and the
+        sinks are cut to their positions. So a process that was killed at any moment is started
+        again by the same program (docs/running.md).
 
         >>> import streamsparql, tempfile
         >>> from pathlib import Path
@@ -696,13 +696,13 @@ class Session(OpenInput):
 
     def read_chunks(self, stream: str, chunks: Iterator[Chunk]) -> bool:
         """Push the next chunks of a source; return whether there were any."""
-        known, failures, found = self._stream(stream), list[BaseException](), False
+        known, failures, count = self._stream(stream), list[BaseException](), 0
         while self._read(known, chunks, failures):
-            found = True
+            count += 1
         for error in failures:
             raise error
         self._process()
-        return found
+        return count > 0
 
     # -- inside
 

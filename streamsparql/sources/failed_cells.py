@@ -150,9 +150,9 @@ class CellLog:
         """Replace the log by one that `save` returned."""
         self._keys.clear()
         self._failed.clear()
-        for table, (read, found, first_table, first) in saved["keys"].items():
+        for table, (read, seen, first_table, first) in saved["keys"].items():
             keys = self.keys_of(table)
-            keys._read, keys.found = dict.fromkeys(read), set(found)
+            keys._read, keys.found = dict.fromkeys(read), set(seen)
             keys._table, keys._first = first_table, first
         for columns, expression, rows, examples in saved["failed"]:
             cells = tuple(CellExample(*example) for example in examples)

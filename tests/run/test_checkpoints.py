@@ -1,4 +1,4 @@
-"""Checkpoints: what was saved and restored at any moment goes on as what was not."""
+"""Checkpoints: what was saved and restored at any moment continues as what was not."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The first line names the format and its version, the second one has the length and the checksum of
 the header, which is JSON. The tables follow, compressed by Zstandard, each with a checksum in the
-header, so a damaged part is named. A file is written beside its name, synchronised, and renamed: a
+header, so a damaged part is named. A file is written next to its name, synchronised, and renamed: a
 process that is killed leaves the old file or the new one.
 """
 
@@ -152,7 +152,7 @@ def _checksum(data: Any) -> str:
 
 
 def write_whole(path: str | os.PathLike[str], blocks: list[Any]) -> int:
-    """Write a file beside its name, synchronise it, and rename it; return its bytes."""
+    """Write a file next to its name, synchronise it, and rename it; return its bytes."""
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     part = os.path.join(folder, f".{name[:_LONGEST_LINE]}.{token_hex(4)}.part")

@@ -73,7 +73,7 @@ class Serving:
         self.rows = 0
         """The number of rows that were written by this process."""
         self.resumed: str | None = None
-        """The checkpoint from which the session goes on."""
+        """The checkpoint from which the session continues."""
 
     def __enter__(self) -> Self:
         return self
@@ -90,11 +90,11 @@ class Serving:
                 close()
 
     def stop(self) -> None:
-        """End after the current step, with a checkpoint, so that the next process goes on."""
+        """End after the current step, with a checkpoint, so that the next process continues."""
         self._stopping = True
 
     def run(self) -> None:
-        """Go on from the last checkpoint, if there is one, until the sources end."""
+        """Continue from the last checkpoint, if there is one, until the sources end."""
         for _ in self.steps():
             pass
 
@@ -130,10 +130,10 @@ class Serving:
                 if (position := positions.get("sources", {}).get(name)) is not None:
                     source.seek(position)
                 continue
-            given = FileInput(source, session._stream(name), session._engine)
-            self._inputs[name] = given
+            file = FileInput(source, session._stream(name), session._engine)
+            self._inputs[name] = file
             if (position := positions.get("sources", {}).get(name)) is not None:
-                given.seek(position)
+                file.seek(position)
         for name, sink in self._sinks.items():
             sink.truncate(positions.get("sinks", {}).get(name))
 
@@ -258,7 +258,7 @@ class Serving:
 
 
 def restore_in_place(session: Session, checkpoint: Checkpoint) -> None:
-    """Let a session, and the queries that it has, go on from a checkpoint."""
+    """Let a session, and the queries that it has, continue from a checkpoint."""
     content, engine = checkpoint.content, session._engine
     known = dict(session.queries)
     on_row = {name: q.on_row for name, q in known.items() if q.on_row is not None}
