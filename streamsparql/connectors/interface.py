@@ -32,7 +32,7 @@ returned it, and to later versions of that; `None` is the place at which a new c
 
 
 class Delivery(NamedTuple):
-    """Items of one partition of a source, in its order.
+    """Items of one partition of a source, in its order, or of several (`*`), merged by time.
 
     `items` is what `push_many` of an open query, or of a session, accepts. Messages that could not
     be decoded are among them, as rejects, so that the accounting of the stream counts them.
@@ -42,7 +42,7 @@ class Delivery(NamedTuple):
     items: Any
 
 
-class Source(Protocol):
+class LiveSource(Protocol):
     """A live source of the items of one stream."""
 
     replayable: bool
@@ -77,7 +77,7 @@ class Source(Protocol):
         """Release the connection. What was delivered and not committed stays uncommitted."""
 
 
-class Sink(Protocol):
+class LiveSink(Protocol):
     """A live sink of the rows of one query, whose `Layout` it was opened with."""
 
     def write(self, rows: pa.Table) -> None:
@@ -93,7 +93,9 @@ class Sink(Protocol):
         """Return the place after the rows so far, called after `flush`; None without places."""
 
     def truncate(self, position: Position) -> None:
-        """Remove what was written after a position; called before the first write.
+        """Remove what was written after a position, or nothing if that is None.
+
+        It is called before the first write.
 
         A sink without positions ignores it: its rows have stable keys, so that a row that is
         written again differs from a new one.
@@ -103,7 +105,7 @@ class Sink(Protocol):
         """Write what is left, and release the connection; a transaction is left uncommitted."""
 
 
-class TransactionalSink(Sink, Protocol):
+class TransactionalSink(LiveSink, Protocol):
     """A sink whose rows become visible together, when they are committed."""
 
     def prepare(self, checkpoint: str) -> None:
@@ -117,7 +119,7 @@ class TransactionalSink(Sink, Protocol):
         transaction that an earlier process left open. None if there is none."""
 
 
-def is_transactional(sink: Sink) -> bool:
+def is_transactional(sink: LiveSink) -> bool:
     """Return whether a sink is a `TransactionalSink`.
 
     >>> class Plain:

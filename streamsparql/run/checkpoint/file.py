@@ -23,7 +23,7 @@ import streamsparql
 from streamsparql.errors import EngineError
 from streamsparql.physical.state.parts import Tables
 
-FORMAT = 1
+FILE_VERSION = 1
 """The version of the format; a file of another version is refused."""
 
 _TITLE = b"streamsparql checkpoint "
@@ -32,7 +32,7 @@ _LONGEST_LINE = 100
 _WRITING = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", _LEVEL))
 
 
-class Part(NamedTuple):
+class SavedTable(NamedTuple):
     """A table of a checkpoint, as its header lists it."""
 
     name: str
@@ -52,7 +52,7 @@ class Checkpoint(NamedTuple):
     """The version of the package that wrote it."""
     saved: str = ""
     """When it was written: a date and time in UTC."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SavedTable, ...] = ()
     """The tables as they are in the file."""
 
 
@@ -73,11 +73,12 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> in
         "saved": checkpoint.saved or datetime.now(UTC).isoformat(timespec="milliseconds"),
         "content": checkpoint.content,
         "parts": [
-            Part(name, len(table), len(block), _checksum(block)) for name, table, block in blocks
+            SavedTable(name, len(table), len(block), _checksum(block))
+            for name, table, block in blocks
         ],
     }
     text = json.dumps(header, separators=(",", ":")).encode("utf-8", "surrogatepass")
-    first = b"%s%d\n%d %s\n" % (_TITLE, FORMAT, len(text), _checksum(text).encode())
+    first = b"%s%d\n%d %s\n" % (_TITLE, FILE_VERSION, len(text), _checksum(text).encode())
     return write_whole(path, [first, text, *(block for *_, block in blocks)])
 
 
@@ -92,11 +93,11 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     title, _, rest = data[:_LONGEST_LINE].partition(b"\n")
     if not title.startswith(_TITLE):
         raise EngineError(f"{name} is not a checkpoint of streamsparql")
-    if title != _TITLE + str(FORMAT).encode():
+    if title != _TITLE + str(FILE_VERSION).encode():
         written = title.removeprefix(_TITLE).decode("ascii", "replace")
         raise EngineError(
             f"{name} has format {written} of checkpoints; this version of streamsparql"
-            f" ({streamsparql.__version__}) reads format {FORMAT}"
+            f" ({streamsparql.__version__}) reads format {FILE_VERSION}"
         )
     sizes, _, _ = rest.partition(b"\n")
     at = len(title) + len(sizes) + 2
@@ -113,7 +114,7 @@ def _header(name: str, sizes: bytes, data: memoryview) -> dict[str, Any]:
         if int(length) < 0 or len(text) < int(length) or _checksum(text) != checksum:
             raise ValueError("checksum")
         header = json.loads(text.decode("utf-8", "surrogatepass"))
-        header["parts"] = [Part(*part) for part in header["parts"]]
+        header["parts"] = [SavedTable(*part) for part in header["parts"]]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise EngineError(f"the checkpoint {name} is damaged: its header") from None
     return dict(header)

@@ -23,7 +23,7 @@ from streamsparql.sources.lines import LONGEST
 from streamsparql.sources.paths import is_endless, path_of
 from streamsparql.sources.reading import Reading
 
-BLOCK = 1 << 20
+READ_SIZE = 1 << 20
 """The number of bytes that are read at a time."""
 
 FORMATS = ("csv", "jsonl", "nq")
@@ -63,7 +63,7 @@ class LineFile:
         try:
             with open(self.path, "rb") as file:
                 file.seek(self._offset)
-                while data := file.read(BLOCK):
+                while data := file.read(READ_SIZE):
                     while not data.endswith(b"\n") and len(data) < LONGEST:
                         more = file.readline(LONGEST)
                         if not more:

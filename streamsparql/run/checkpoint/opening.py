@@ -11,8 +11,8 @@ from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, StreamSparqlError
 from streamsparql.run.checkpoint.file import Checkpoint, read_checkpoint
 from streamsparql.run.checkpoint.inputs import restored_limits
-from streamsparql.run.checkpoint.queries import QUERY, restored_live
-from streamsparql.run.checkpoint.sessions import SESSION, restore_session
+from streamsparql.run.checkpoint.queries import ONE_QUERY, restored_live
+from streamsparql.run.checkpoint.sessions import WHOLE_SESSION, restore_session
 from streamsparql.run.live import Live
 from streamsparql.run.session import Session
 
@@ -40,7 +40,7 @@ def restore(
     <Live: open, watermark 0>
     """
     checkpoint = read_checkpoint(path)
-    if checkpoint.content.get("kind") == SESSION:
+    if checkpoint.content.get("kind") == WHOLE_SESSION:
         if query is not None:
             raise EngineError(f"{os.fspath(path)} is a checkpoint of a session, not of one query")
         return session_of(checkpoint, path, on_row or {}, files)
@@ -80,7 +80,7 @@ def restored_session(
 ) -> Session:
     """Return the session that was saved in a file."""
     checkpoint = read_checkpoint(path)
-    if checkpoint.content.get("kind") != SESSION:
+    if checkpoint.content.get("kind") != WHOLE_SESSION:
         raise EngineError(
             f"{os.fspath(path)} is a checkpoint of one query: use streamsparql.restore"
         )
@@ -105,7 +105,7 @@ def session_of(
 def live_of(checkpoint: Checkpoint, path: Any, on_row: Any, files: Files) -> Live[Any]:
     """Return the open query of a checkpoint."""
     with naming_errors(path):
-        if checkpoint.content.get("kind") != QUERY:
+        if checkpoint.content.get("kind") != ONE_QUERY:
             raise EngineError(f"unknown kind {checkpoint.content.get('kind')!r}")
         return restored_live(checkpoint, on_row, files)
 

@@ -31,7 +31,7 @@ from streamsparql.run.checkpoint.streams import (
 from streamsparql.run.checkpoint.tables import TableFolder
 from streamsparql.run.live import Live
 
-QUERY = "query"
+ONE_QUERY = "query"
 """The kind of a checkpoint of one open query."""
 
 
@@ -44,7 +44,7 @@ def save_live(live: Live[Any]) -> Checkpoint:
     folder.put_rows("retained", live._retained())
     report = live.report
     content = {
-        "kind": QUERY,
+        "kind": ONE_QUERY,
         "query": save_query(execution.query),
         "input": save_input(execution.input),
         "idle": live._clock.idle,

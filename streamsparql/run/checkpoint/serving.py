@@ -22,7 +22,7 @@ from streamsparql.run.checkpoint.files import FileInput, FileOutput
 from streamsparql.run.checkpoint.folder import CheckpointFolder
 from streamsparql.run.checkpoint.inputs import save_input, save_query
 from streamsparql.run.checkpoint.opening import difference, naming_errors
-from streamsparql.run.checkpoint.sessions import SESSION, restore_session
+from streamsparql.run.checkpoint.sessions import WHOLE_SESSION, restore_session
 from streamsparql.run.input import RunInput
 from streamsparql.run.replay import layout_of
 
@@ -76,6 +76,8 @@ class Serving:
         """The checkpoint from which the session continues."""
 
     def __enter__(self) -> Self:
+        if self._folder is not None:
+            self._folder.open()
         return self
 
     def __exit__(
@@ -84,7 +86,7 @@ class Serving:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for each in (*self._sinks.values(), *self._inputs.values()):
+        for each in (*self._sinks.values(), *self._inputs.values(), self._folder):
             close = getattr(each, "close", None)
             if close is not None:
                 close()
@@ -101,10 +103,12 @@ class Serving:
     def steps(self) -> Iterator[int]:
         """Do the same step by step; yield the least watermark after each step."""
         positions = self._resume()
-        self._open(positions)
-        saved = monotonic()
         if self.session.closed:  # the sources had ended
             return
+        self._open(positions)
+        saved = monotonic()
+        if self.resumed is None:  # the places from which the sinks are written
+            self._save()
         for watermark in self._read_all():
             self._write()
             yield watermark
@@ -230,7 +234,7 @@ class Serving:
     def _check(self, checkpoint: Checkpoint) -> None:
         """Raise an error if a checkpoint is that of other queries, or of other options."""
         content = checkpoint.content
-        if content["kind"] != SESSION:
+        if content["kind"] != WHOLE_SESSION:
             raise EngineError("not a checkpoint of a session")
         hint = "use another folder, or remove this one to start again"
         saved = {each["name"]: each for each in content["queries"]}

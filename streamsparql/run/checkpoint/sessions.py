@@ -43,7 +43,7 @@ from streamsparql.sources.chunk import restored_reject, saved_reject
 if TYPE_CHECKING:
     from streamsparql.run.session import Session
 
-SESSION = "session"
+WHOLE_SESSION = "session"
 """The kind of a checkpoint of a session."""
 
 
@@ -61,7 +61,7 @@ def save_session(session: Session) -> Checkpoint:
         for j, (_, rows) in enumerate(rest):
             folder.put_rows(f"readers/{k}/{j}", rows)
     content = {
-        "kind": SESSION,
+        "kind": WHOLE_SESSION,
         "input": save_input(engine.input),
         "history": engine.history,
         "idle": engine.clock.idle,
