@@ -14,6 +14,8 @@ import rdflib
 from support.engine import Data, Item, disordered
 
 import streamsparql
+from streamsparql.run.input import RunInput
+from streamsparql.run.live import Live
 from streamsparql.run.rows import Report
 from streamsparql.sources import Accounting
 
@@ -182,20 +184,20 @@ def run_twin_instances(text: str, data: Data, seed: int, file: Path) -> None:
     twins = Twins(data, seed, file)
     random = twins.random
     for session in twins.both:
-        session.register(text, "q")
+        session.register(text)
     while any(twins.left.values()):
         match random.randrange(9):
             case 0 | 1:
                 terms = [{"who": f"<http://e/{random.choice('abc')}>"} for _ in range(2)]
-                twins.same(lambda s, terms=terms: s.queries["q"].add_many(terms))  # type: ignore[misc]
+                twins.same(lambda s, terms=terms: s.queries["q1"].add_many(terms))  # type: ignore[misc]
             case 2:
-                keys = twins.same(lambda s: s.queries["q"].instances.numbers.tolist())
+                keys = twins.same(lambda s: s.queries["q1"].instances.numbers.tolist())
                 if keys:
                     key = random.choice(keys)
                     for session in twins.both:
-                        session.queries["q"].remove(key)
+                        session.queries["q1"].remove(key)
             case 3:
-                twins.read("q")
+                twins.read("q1")
             case 4:
                 twins.restore()
             case _:
@@ -213,8 +215,9 @@ class LiveTwins:
     def __init__(self, query: Any, data: Data, seed: int, file: Path, **options: Any) -> None:
         self.random, self.file, self.query = Random(seed), file, query
         self.left = {name: list(items) for name, items in data.streams.items()}
-        static = {"graph": data.graph, "graphs": data.graphs}
-        live = query.open(**static, max_jump=None, max_delay=1_000_000, **options)
+        delay = self.random.choice([0, 3, 1_000_000])
+        run_input = RunInput({}, data.graph, data.graphs, max_jump=None, max_delay=delay)
+        live: Any = Live(query, run_input, **options)
         self.both = [live, self.restored(live)]
 
     def restored(self, live: Any) -> Any:
