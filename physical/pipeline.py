@@ -16,6 +16,7 @@ Arrow tables (state/parts.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -29,6 +30,7 @@ from streamsparql.errors import EngineError, LimitExceeded
 from streamsparql.limits import Meter, active_meter, bytes_of_rows
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import outer_column
 from streamsparql.physical.operator import Operator, StepResult, inputs_first
 from streamsparql.physical.operators.access import Clock, StreamAccess
 from streamsparql.physical.operators.columns import SelectEqual
@@ -36,6 +38,7 @@ from streamsparql.physical.operators.entailment import Entailed, EntailedMatchin
 from streamsparql.physical.operators.join import Union
 from streamsparql.physical.operators.match import TriplePatternMatching
 from streamsparql.physical.operators.outputs import Since
+from streamsparql.physical.operators.queries import QueryTable
 from streamsparql.physical.operators.report import Clip
 from streamsparql.physical.operators.shape import Distinct, LatestStamps, Projection
 from streamsparql.physical.operators.window import AlignToReports, TimeWindow
@@ -363,10 +366,15 @@ class Pipeline:
         The last output is not part of it: the caller of `step` has it.
         """
         own = [*self._stage_of.values()]
+        place = {stage.operator: k for k, stage in enumerate(own)}
         stages = {
             "operator": pa.array([_described(stage.operator) for stage in own]),
             "watermark": pa.array([stage.watermark for stage in own], pa.int64()),
             "marks": pa.array([stage.marks for stage in own], pa.list_(pa.int64())),
+            "inputs": pa.array(
+                [[place[below.operator] for below in stage.inputs] for stage in own],
+                pa.list_(pa.int64()),
+            ),
         }
         for name, kind in _COUNTS.items():
             stages[name] = pa.array([getattr(stage.counts, name) for stage in own], kind)
@@ -401,6 +409,19 @@ class Pipeline:
         if left:
             raise EngineError(f"cannot restore the pipeline: unexpected part {next(iter(left))!r}")
 
+    def adopt(self, operators: Iterable[Operator], roots: Mapping[Operator, bool]) -> None:
+        """Take operators in an empty pipeline, in this order, which has inputs first.
+
+        `roots` are the roots, and whether each step is a cut for the operators below.
+        """
+        assert not self._stage_of, "only an empty pipeline adopts operators"
+        for operator in operators:
+            self._add_stage(operator, {})
+        for root, cut in roots.items():
+            self.roots[root] = False
+            self._stage_of[root].readers += 1
+            self.cut_below(root, cut)
+
     def state(self) -> dict[Operator, int]:
         """Return the number of rows that each operator retains; update the peaks."""
         for operator, counts in self.counts.items():
@@ -416,10 +437,104 @@ class Pipeline:
         self.peak = max(self.peak, self._retained)
 
 
+_ROW = re.compile(re.escape(outer_column(0))[:-1] + "([0-9]+)")
+
+
 def _described(operator: Operator) -> str:
     """Return the class, parameters and columns of an operator, which its saved state must match."""
     columns = ", ".join(operator.names)
-    return f"{type(operator).__name__} {operator.facts()} [{columns}]"
+    facts = "" if isinstance(operator, QueryTable) else operator.facts()  # the number of queries
+    return f"{type(operator).__name__} {facts} [{columns}]"
+
+
+class SavedPlans:
+    """The operators of a saved pipeline, as new ones take their places plan by plan.
+
+    Plans are lowered one by one; where the saved plans shared an operator, so do the new ones.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        stages = tables.get(_STAGES)
+        if stages is None or not {"operator", "inputs"} <= set(stages.column_names):
+            raise EngineError("cannot restore the pipeline: not a state of version 1")
+        self._described: list[str] = stages["operator"].to_pylist()
+        self._inputs: list[list[int]] = stages["inputs"].to_pylist()
+        self._operators: dict[int, Operator] = {}
+
+    def place(self, root: Operator, number: int) -> dict[Operator, Operator]:
+        """Put a new plan in the place of a saved one, whose root has this number.
+
+        Return the operators of earlier plans that take the places of some of its own.
+        """
+        places = self._places(root, number)
+        shared: dict[Operator, Operator] = {}
+        new: list[Operator] = []
+        for operator in inputs_first(root):
+            known = self._operators.setdefault(places[operator], operator)
+            if known is not operator:
+                shared[operator] = known
+            else:
+                new.append(operator)
+        for operator in new:
+            operator.inputs = tuple(shared.get(below, below) for below in operator.inputs)
+            for name, value in vars(operator).items():
+                if isinstance(value, Operator) and value in shared:
+                    setattr(operator, name, shared[value])
+        return shared
+
+    def row_numbers(self, root: Operator, number: int) -> dict[int, int]:
+        """Return the numbers that the saved plan has for the sets of outer rows of a new one.
+
+        They are parts of the names of columns, and depend on the plans that were lowered before.
+        """
+        numbers: dict[int, int] = {}
+        pending, seen = [(root, number)], set[Operator]()
+        while pending:
+            operator, place = pending.pop()
+            if operator in seen or not 0 <= place < len(self._described):
+                continue
+            seen.add(operator)
+            own = _ROW.findall(_described(operator))
+            saved = _ROW.findall(self._described[place])
+            numbers.update(zip(map(int, own), map(int, saved), strict=False))
+            pending += zip(operator.inputs, self._inputs[place], strict=False)
+        return numbers
+
+    def _places(self, root: Operator, number: int) -> dict[Operator, int]:
+        """Return the place of each operator below a root; raise an error if plans differ."""
+        places: dict[Operator, int] = {}
+        pending = [(root, number)]
+        while pending:
+            operator, place = pending.pop()
+            if operator in places:
+                if places[operator] != place:
+                    raise EngineError(
+                        f"cannot restore the pipeline: the plan shares {operator.label()}, the"
+                        " state does not"
+                    )
+                continue
+            places[operator] = place
+            if not 0 <= place < len(self._described):
+                raise EngineError(f"cannot restore the pipeline: no operator {place}")
+            saved, own = self._described[place], _described(operator)
+            inputs = self._inputs[place]
+            if saved != own or len(inputs) != len(operator.inputs):
+                raise EngineError(
+                    f"cannot restore the pipeline: the state has {saved}, where the plan has {own}"
+                )
+            pending += zip(operator.inputs, inputs, strict=True)
+        return places
+
+    def operator(self, number: int) -> Operator:
+        """Return the new operator in the place of a saved one."""
+        if number not in self._operators:
+            name = self._described[number] if 0 <= number < len(self._described) else number
+            raise EngineError(f"cannot restore the pipeline: the plans do not have {name}")
+        return self._operators[number]
+
+    def operators(self) -> list[Operator]:
+        """Return the new operators in the order of the saved ones."""
+        return [self.operator(number) for number in range(len(self._described))]
 
 
 def _verify(saved: Sequence[str], operators: Sequence[Operator]) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from streamsparql.look.jupyter.stream_view import show
     from streamsparql.look.lints.warning import LintWarning
     from streamsparql.query import Query, compile
+    from streamsparql.run.checkpoint.opening import restore
     from streamsparql.run.live import Live
     from streamsparql.run.registered import Registered
     from streamsparql.run.result import Result
@@ -70,6 +71,7 @@ __all__ = [
     "head",
     "inputs",
     "mapped",
+    "restore",
     "show",
     "wind_park",
 ]
@@ -93,6 +95,7 @@ _MODULES = {
     "inputs": "look.definition_inputs",
     "load_ipython_extension": "cli.magics",
     "mapped": "sources.mapping",
+    "restore": "run.checkpoint.opening",
     "show": "look.jupyter.stream_view",
     "unload_ipython_extension": "cli.magics",
     "wind_park": "windpark",

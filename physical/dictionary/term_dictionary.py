@@ -667,23 +667,25 @@ class TermDictionary:
         for ids in used:
             wanted[ids[ids > 0]] = True
         (ids,) = wanted.nonzero()
-        texts = [text.encode("utf-8", "surrogatepass") for text in self._texts[ids].tolist()]
         columns = {
             "id": pa.array(ids, pa.int64()),
-            "text": pa.array(texts, pa.large_binary()),
+            "text": _bytes_of(self._texts[ids].tolist()),
             "form": pa.array(self._forms[ids], pa.int8()),
-            "kept": pa.array(self._kept[ids] > 0, pa.bool_()),
+            "kept": pa.array(self._kept[ids] > _FOR_EVER // 2, pa.bool_()),
         }
         return pa.table(columns).replace_schema_metadata(_SIGNATURE)
 
     def load(self, table: pa.Table) -> None:
-        """Restore saved entries in an empty dictionary, with their ids."""
+        """Restore saved entries in an empty dictionary, with their ids.
+
+        Constants are kept again once the plans that have them are lowered.
+        """
         if self._after > 1:
             raise EngineError("cannot restore a term dictionary that has entries already")
         if (table.schema.metadata or {}) != {k.encode(): v.encode() for k, v in _SIGNATURE.items()}:
             raise EngineError("cannot restore the term dictionary: not a table of version 1")
         ids = table["id"].to_numpy()
-        texts = [text.decode("utf-8", "surrogatepass") for text in table["text"].to_pylist()]
+        texts = _texts_of(table["text"])
         self._after = int(ids.max(initial=0)) + 1
         if self._after > len(self._forms):
             self._grow(2 * self._after)
@@ -707,3 +709,20 @@ class TermDictionary:
 
 
 _SIGNATURE = {"kind": "TermDictionary", "version": "1"}
+
+
+def _bytes_of(texts: list[str]) -> pa.Array:
+    """Return texts in UTF-8; those with a surrogate, which UTF-8 cannot encode, one by one."""
+    try:
+        return pa.array(texts, pa.large_string()).cast(pa.large_binary())
+    except UnicodeEncodeError:
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        return pa.array(encoded, pa.large_binary())
+
+
+def _texts_of(column: pa.ChunkedArray) -> list[str]:
+    try:
+        texts: list[str] = column.cast(pa.large_string()).to_pylist()
+    except pa.ArrowInvalid:
+        texts = [text.decode("utf-8", "surrogatepass") for text in column.to_pylist()]
+    return texts

@@ -207,6 +207,8 @@ class Lowering:
         """The triples of rules, by the rule and its place."""
         self._rule_scopes: dict[Closure, RuleScope] = {}
         self._outer_sets = 0
+        self.row_numbers: Mapping[int, int] = {}
+        """Other numbers of sets of outer rows: those of the plan of a checkpoint."""
         self.joins = JoinLowering(self)
 
     def plan(self, node: Plan, at: At) -> Lowered:
@@ -503,7 +505,7 @@ class Lowering:
     def new_row(self) -> int:
         """Return a number for a new set of outer rows; the names of their columns contain it."""
         self._outer_sets += 1
-        return self._outer_sets
+        return self.row_numbers.get(self._outer_sets, self._outer_sets)
 
 
 def _above(at: At) -> dict[type[Plan], LowerAbove]:

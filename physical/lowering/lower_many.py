@@ -9,7 +9,7 @@ pause it shares all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from streamsparql.algebra.functions import Run
 from streamsparql.algebra.plan import Plan
@@ -68,6 +68,17 @@ class SharedLowering(Lowering):
         for place in self._fresh:
             self._lowered.pop(place, None)
         self._fresh.clear()
+
+    def adopt(self, other: SharedLowering, shared: Mapping[Operator, Operator]) -> None:
+        """Share the lasting operators of another lowering with the plans that follow.
+
+        `shared` are those that take the places of others.
+        """
+        self._outer_sets = max(self._outer_sets, other._outer_sets, *other.row_numbers.values(), 0)
+        for operator, place in other._lasting.items():
+            lasting = shared.get(operator, operator)
+            self._lasting[lasting] = place
+            self._lowered[place] = other._lowered[place]._replace(operator=lasting)
 
     def forget(self, operators: Collection[Operator]) -> None:
         """Forget operators that left the pipeline."""

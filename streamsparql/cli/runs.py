@@ -17,6 +17,7 @@ from streamsparql.cli.common_options import (
     add_compile_options,
     add_together,
     check_output,
+    duration_option,
     show_warnings,
 )
 from streamsparql.cli.data_options import (
@@ -77,12 +78,26 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     formats = "csv, jsonl, nq, parquet, sparql-json|xml|csv|tsv"
     add("--output", choices=OUTPUT_FORMATS, metavar="FORMAT", help=formats)
     values = "in csv, jsonl and parquet: terms, or native values"
-    add("--values", choices=VALUES, metavar="KIND", default="terms", help=values)
-    add("--timestamps", choices=TIMESTAMP_STYLES, metavar="STYLE", help="ms, iso (UTC) or local")
+    add_together(
+        "native values or terms; ms, iso or local",
+        add("--values", choices=VALUES, metavar="KIND", default="terms", help=values),
+        add(
+            "--timestamps",
+            choices=TIMESTAMP_STYLES,
+            metavar="STYLE",
+            help="ms, iso (UTC) or local",
+        ),
+    )
     formulas = "in CSV, put ' before what a spreadsheet would run"
     add("--escape-formulas", action="store_true", help=formulas)
     add("-o", dest="file", metavar="FILE", help="write to a file; its extension is the format")
     add("--rejects", metavar="FILE", help="write late and rejected items, as JSON lines")
+    every = "time between two checkpoints; default: 10s"
+    add_together(
+        "its state; continue after kill -9",
+        add("--checkpoint", metavar="DIR", help="save the state there, and continue from it"),
+        add("--checkpoint-every", metavar="DUR", type=duration_option, help=every),
+    )
     add("--quiet", action="store_true", help="show no progress and no summary")
     parser.set_defaults(run=_run, bare_period=False)
 
@@ -90,6 +105,12 @@ def add_run(commands: Commands[argparse.ArgumentParser]) -> None:
 def _run(options: argparse.Namespace) -> int:
     name_queries(options)
     check_data(options)
+    if options.checkpoint_every is not None and options.checkpoint is None:
+        raise UsageError("--checkpoint-every requires --checkpoint DIR")
+    if options.checkpoint is not None:
+        from streamsparql.cli.checkpoints import run_with_checkpoints
+
+        return run_with_checkpoints(options)
     if len(options.query) > 1:
         from streamsparql.cli.several import run_several
 

@@ -177,7 +177,13 @@ def _targets(several: Several, options: argparse.Namespace) -> dict[str, str]:
     """Return the file of each query, by name, if `-o` is a folder."""
     if not is_folder(options.file):
         return {}
-    kind = _format(options)
+    return files_of_queries(several, options, _format(options))
+
+
+def files_of_queries(
+    several: Several, options: argparse.Namespace, kind: str | None
+) -> dict[str, str]:
+    """Return the file of each query, by name, in the folder that `-o` names."""
     stems = Counter(map(_stem, several.files))
     stem, count = stems.most_common(1)[0]
     if count > 1:

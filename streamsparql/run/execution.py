@@ -25,6 +25,7 @@ from streamsparql.compiled import CompiledQuery
 from streamsparql.limits import bytes_of_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
+from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.expressions.sort_keys import Ranking
 from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.lowering.lower import Catalog, Lowered, TimeSlab, lower
@@ -38,6 +39,7 @@ from streamsparql.physical.operators.report import Clip, TemporalCoalesce
 from streamsparql.physical.operators.shape import Extend, Projection, projected_to
 from streamsparql.physical.pipeline import Observer, Pipeline, wanted_predicates
 from streamsparql.physical.rule_closure import with_inner
+from streamsparql.physical.state.parts import Tables, batch_of, table_of
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.engine import Engine
 from streamsparql.run.input import RunInput, graph_named_by_query
@@ -71,7 +73,8 @@ class Execution(Engine):
     dictionary and static graphs. Rows that are `ordered` carry the columns that ORDER BY sorts by,
     and are canonical with them. With `prompt`, the values of groups are emitted as soon as they
     end, in any order of their starts. `slab` is the slab of time to compute; the streams then
-    contain only the items that it needs.
+    contain only the items that it needs. The terms and the static graphs may be those `restored`
+    from a checkpoint.
     """
 
     def __init__(
@@ -87,17 +90,25 @@ class Execution(Engine):
         observer: Observer | None = None,
         measured: bool = False,
         slab: TimeSlab | None = None,
+        restored: tuple[TermDictionary, Catalog] | None = None,
     ) -> None:
         super().__init__(run_input, per_step=prompt, shares_terms_with=shares_terms_with)
         self.query, self.eager = query, eager
         self._prompt = prompt
         self._large = {} if slab is None else {"chunk": SLAB_CHUNK}
         other = self._shares_terms_with = shares_terms_with
+        if restored is not None:
+            self.terms = restored[0]
+            self.guard = self._new_guard(prompt)
         if self.guard.meter is not None:
             self.guard.meter.restart()
         self._lag = 0
         with self.guard:
-            self.catalog: Catalog = self._catalog() if other is None else other.catalog
+            self.catalog: Catalog
+            if restored is not None:
+                self.catalog = restored[1]
+            else:
+                self.catalog = self._catalog() if other is None else other.catalog
             plan = query.optimized
             if report is not None and report.every is not None and not returns_events(plan):
                 plan = align(plan, report.every, report.origin, report.closing)
@@ -350,6 +361,33 @@ class Execution(Engine):
             yield from self._shares_terms_with._ids()
             for operator in self._shares_terms_with.pipeline.operators:
                 yield from operator.retained_ids()
+
+    def save(self) -> tuple[dict[str, Any], Tables]:
+        """Return the counters, and the state of the pipeline and the rows that are retained."""
+        tables = {f"pipeline/{name}": table for name, table in self.pipeline.save().items()}
+        tables["ahead"] = table_of(self._ahead)
+        counters = {
+            "cuts": [self._since_cut, self._rows_cut],
+            "delayed": self.delayed,
+            "tables_read": dict(self._tables_read),
+        }
+        return counters, tables
+
+    def load(self, counters: Mapping[str, Any], tables: Tables) -> None:
+        """Restore what `save` returned, in a new execution over the restored terms."""
+        start = "pipeline/"
+        own = {n[len(start) :]: table for n, table in tables.items() if n.startswith(start)}
+        self.pipeline.load(own)
+        self._ahead = batch_of(tables["ahead"]).project(self.sink.names)
+        self._since_cut, self._rows_cut = counters["cuts"]
+        self.delayed = counters["delayed"]
+        self._tables_read.update(counters["tables_read"])
+
+    def used_ids(self) -> Iterator[IntArray]:
+        """Yield the term ids in use between two steps."""
+        for operator in self.pipeline.operators:
+            yield from operator.retained_ids()
+        yield from self._ids()
 
     def _bytes_outside(self) -> int:
         """Return the size of the rows outside the pipeline: static graphs, items, results."""

@@ -62,6 +62,19 @@ class Instances:
         """Yield the term ids of the parameters."""
         yield from self._values
 
+    def save(self) -> pa.Table:
+        """Return the instances as a table: number, start, and the ids of the parameters."""
+        removed = np.isin(self._numbers, np.fromiter(self._removed, np.int64))
+        columns = {"number": self._numbers, "start": self._starts, "removed": removed}
+        values = {f"${n}": ids for n, ids in zip(self.parameters, self._values, strict=True)}
+        return pa.table({**columns, **values})
+
+    def load(self, table: pa.Table) -> None:
+        """Restore instances that `save` returned."""
+        self._numbers, self._starts = (_ids_of(table[name]) for name in ("number", "start"))
+        self._values = [_ids_of(table[f"${name}"]) for name in self.parameters]
+        self._removed = set(self._numbers[np.array(table["removed"].to_pylist(), bool)].tolist())
+
     def encode(self, rows: Sequence[Mapping[str, Any]] | pa.Table) -> list[IntArray]:
         """Return the term ids of the parameters of new instances; raise if one is invalid."""
         if isinstance(rows, pa.Table):
@@ -133,10 +146,18 @@ class Instances:
         start = int(self._starts[np.searchsorted(self._numbers, number)])
         return None if start < 0 else start
 
+    def values_of_one(self, number: int) -> list[int]:
+        """Return the ids of the parameters of one instance."""
+        return [int(values[0]) for values in self.values_of(np.array([number]))]
+
     def values_of(self, numbers: IntArray) -> list[IntArray]:
         """Return the ids of the parameters of instances."""
         places = np.searchsorted(self._numbers, numbers)
         return [values[places] for values in self._values]
+
+
+def _ids_of(column: pa.ChunkedArray) -> IntArray:
+    return np.array(column.to_numpy(), np.int64)
 
 
 def subjects_of(plan: Plan) -> frozenset[str]:

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+    from streamsparql.physical.lowering.lower import Catalog
     from streamsparql.physical.operators.report import RelationToStream
+    from streamsparql.run.checkpoint.file import Checkpoint
     from streamsparql.run.rows import Report, Row
     from streamsparql.run.time_arguments import Duration, Instant
     from streamsparql.values import Values
@@ -73,15 +76,24 @@ class Live(OpenInput, Generic[_Emitted]):
         every: Duration | None = None,
         on_row: Callable[[_Emitted], object] | None = None,
         mapping: Any = None,
+        restored: tuple[TermDictionary, Catalog] | None = None,
     ) -> None:
         if emit not in ("final", "eager"):
             raise EngineError(f"emit must be final or eager, not {emit!r}")
         silence = None if idle is None else period_argument("idle", idle)
         self._check_on_row(on_row)
-        wanted = requested_reports(query, report, every)
-        reported = wanted is not None
+        self.report = requested_reports(query, report, every)
+        """The reports that it emits; None for rows."""
+        self.every = None if every is None else period_argument("every", every)
+        """The period of reports that was requested."""
         self._execution = Execution(
-            query, run_input, report=wanted, ordered=reported, eager=emit == "eager", prompt=True
+            query,
+            run_input,
+            report=self.report,
+            ordered=self.report is not None,
+            eager=emit == "eager",
+            prompt=True,
+            restored=restored,
         )
         self._decoder = self._execution.decoder
         streams = {
@@ -149,6 +161,11 @@ class Live(OpenInput, Generic[_Emitted]):
                 del self._execution.retained[0]
                 self._offered = None
             return row
+
+    def _unread_instants(self) -> list[int]:
+        """Return the instants of the reports that were not returned yet."""
+        offered = [] if self._offered is None else self._offered.instants
+        return [*offered, *self._instants]
 
     def _retained(self) -> Batch:
         """Return the rows that were not returned yet."""
@@ -303,6 +320,12 @@ class Live(OpenInput, Generic[_Emitted]):
 
     # -- inside
 
+    @override
+    def _checkpoint(self) -> Checkpoint:
+        from streamsparql.run.checkpoint.queries import save_live
+
+        return save_live(self)
+
     @property
     @override
     def _calling(self) -> bool:
@@ -322,10 +345,7 @@ class Live(OpenInput, Generic[_Emitted]):
         with self._guard:
             if not self._closed:
                 self._step_to_watermark(prompt=True)
-            instants = self._instants
-            if self._offered is not None:
-                instants = [*self._offered.instants, *instants]
-            decoded = decode(self._retained().ordered(), instants)
+            decoded = decode(self._retained().ordered(), self._unread_instants())
             self._execution.retained, self._instants, self._offered = [], [], None
             if self._on_row is None:
                 return decoded

@@ -7,6 +7,7 @@ in what a step is, and in who reads the rows.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Collection, Iterator, Mapping
@@ -32,6 +33,7 @@ from streamsparql.sources.folders import files_of
 from streamsparql.sources.reading import Reading
 
 if TYPE_CHECKING:
+    from streamsparql.run.checkpoint.file import Checkpoint
     from streamsparql.run.time_arguments import Instant
 
 BUFFER_SIZE = 8192
@@ -328,6 +330,44 @@ class OpenInput(Displayed):
         1 25
         """
         await self._calls.drain()
+
+    # -- checkpoints
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write all that is open to a file, from which `restore` continues; return its bytes.
+
+        Items that were pushed are processed before. The file replaces an older one when it is
+        whole, so that there is always one to continue from. It has no source of items: a caller
+        continues to push after the items that it has pushed before (docs/running.md).
+
+        >>> import streamsparql, tempfile
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> live = streamsparql.compile(text).open()
+        >>> live.push("s", ("<a>", "<p>", '"1"'), 3)
+        >>> path = tempfile.mkdtemp() + "/state.ckpt"
+        >>> size = live.save(path)
+        >>> again = streamsparql.restore(path)
+        >>> again.close(), again.rows()
+        (None, [Row(o="1", [3, 10))])
+        """
+        from streamsparql.run.checkpoint.file import write_checkpoint
+
+        return write_checkpoint(path, self.checkpoint())
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the state after all items that were pushed, as `save` writes it."""
+        self._guard.verify()
+        if not self._closed:
+            self._process()
+        if self._calls.waiting:
+            raise EngineError(
+                "rows wait for on_row: save outside of it; with a coroutine function, after drain"
+            )
+        return self._checkpoint()
+
+    @abstractmethod
+    def _checkpoint(self) -> Checkpoint:
+        """Return the state, between two steps."""
 
     # -- what is known of the input
 

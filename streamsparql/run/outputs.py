@@ -8,7 +8,7 @@ one larger DAG in one pipeline: the items of a step pass through all levels with
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from streamsparql.errors import EngineError
@@ -57,6 +57,20 @@ class FedStream:
         """Yield the items that are kept, of the last milliseconds before an instant."""
         for batch in self._kept:
             yield batch.where(batch.start >= mark - self._history)
+
+    @property
+    def accesses(self) -> Collection[OutputStream]:
+        """The operators of its items that plans read."""
+        return self._accesses.values()
+
+    @property
+    def retained(self) -> list[Batch]:
+        """The items that are kept, as they were reported."""
+        return [*self._kept]
+
+    def restore(self, items: Iterable[Batch]) -> None:
+        """Keep items that another process has kept."""
+        self._kept.extend(items)
 
     def retained_ids(self) -> Iterator[IntArray]:
         """Yield the term ids of the items that are kept."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,6 +93,30 @@ class PlanReader:
         self._end = t
         self.plan.with_rest.pop(self, None)
         self._last_instants = self.take_instants()
+
+    def save(self) -> tuple[dict[str, Any], list[tuple[int, Batch]]]:
+        """Return what was read, and the rows that were taken and not read, by number."""
+        rest = [
+            (part.number, emission.rows.part(part.first, part.after))
+            for emission, part in self._rest
+        ]
+        return {
+            "start": self.start,
+            "number": self.number,
+            "position": self._position,
+            "instants_read": self._instants_read,
+            "end": self._end,
+            "last_instants": self._last_instants,
+        }, rest
+
+    def restore(self, saved: Mapping[str, Any], rest: Iterable[tuple[int, Batch]]) -> None:
+        """Restore what `save` returned, in a new reader with the same start."""
+        self.number = saved["number"]
+        self._position, self._instants_read = saved["position"], saved["instants_read"]
+        self._end, self._last_instants = saved["end"], saved["last_instants"]
+        for number, rows in rest:
+            emission = Emission[PlanReader](rows, lambda _: None, [])
+            self._rest.append(Taken(emission, RoutedRows(0, len(rows), number)))
 
     def retained_ids(self) -> Iterator[IntArray]:
         """Yield the term ids of the rows that were taken and not read."""

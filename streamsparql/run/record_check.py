@@ -73,6 +73,8 @@ class RecordCheck:
     def __init__(self, stream: str, mapped: Mapped, reading: Reading) -> None:
         self.mapped = mapped
         """The mapping, over no records."""
+        self.first: Mapping[str, Any] | None = None
+        """The first record."""
         self._stream, self._reading = stream, reading
         self._columns = RecordColumns()
         self._mapping: CompiledMapping | None = None
@@ -82,6 +84,16 @@ class RecordCheck:
         """The keys of the other columns."""
         self._nested: list[RecordPath] = []
         """The paths of the other columns that are inside of values."""
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the mapping was guessed from the first record."""
+        return self._keys is not None
+
+    def restore(self, first: Mapping[str, Any], guessed: bool) -> None:
+        """Continue after a first record, which another process has checked."""
+        self._start(first)
+        self._keys = frozenset(first) if guessed else None
 
     def parsed(self, record: Any) -> Mapping[str, Any]:
         """Return a record; raise a SourceError if its mapping cannot read it."""
@@ -150,4 +162,5 @@ class RecordCheck:
             None if stamp is None else variable_of_column(stamp),
         )
         self._learn(first, self._mapping)
+        self.first = first
         return self._mapping

@@ -91,6 +91,15 @@ class Emission(Generic[Owner]):
         self._parts = {}
 
     @property
+    def owners(self) -> Sequence[Owner] | None:
+        """The owners of rows without numbers, if they are not divided yet."""
+        return None if self.divided else self._owners
+
+    def restore(self, parts: dict[Owner, list[RoutedRows]]) -> None:
+        """Restore the parts that were not taken of rows that were divided."""
+        self._parts = parts
+
+    @property
     def divided(self) -> bool:
         """Whether the rows are divided, so that some parts may have been taken."""
         return self._parts is not None
@@ -134,9 +143,18 @@ class Consecutive(Generic[_Item]):
         return len(self._items)
 
     @property
+    def begin(self) -> int:
+        """The position of the first thing."""
+        return self._first
+
+    @property
     def end(self) -> int:
         """The position of the next thing."""
         return self._first + len(self._items)
+
+    def restore(self, begin: int, items: Sequence[_Item]) -> None:
+        """Restore things, the first of which has a position."""
+        self._first, self._items = begin, deque(items)
 
     def append(self, item: _Item) -> None:
         """Add a thing at the end."""

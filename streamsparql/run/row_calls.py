@@ -53,6 +53,11 @@ class RowCalls:
         if self._caller.has_news:
             self._caller.start()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether functions are still to be called with rows."""
+        return bool(self._due or self._caller.due)
+
     async def drain(self) -> None:
         """Wait until coroutine functions have handled all rows."""
         await self._caller.drain()

@@ -7,6 +7,7 @@ in constants share a plan (run/session_engine.py).
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.entailment.schema import NO_SCHEMA
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.input import session_input_of
+from streamsparql.run.input import RunInput, session_input_of
 from streamsparql.run.instances import Instances, rows_of_table
 from streamsparql.run.live_stats import OperatorStats
 from streamsparql.run.notes import DataNotes
@@ -47,7 +48,7 @@ from streamsparql.run.session_streams import SessionStream
 from streamsparql.run.session_table import session_table
 from streamsparql.run.shared_plan import Shape, SharedPlan, numbers_from
 from streamsparql.run.time_arguments import duration_argument, period_argument
-from streamsparql.sources import Accounting, Reject
+from streamsparql.sources import Accounting, Chunk, Reject
 from streamsparql.values import check_values
 from streamsparql.values.frames import check_library, pandas_frame, polars_frame
 
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from streamsparql.physical.operators.report import RelationToStream
+    from streamsparql.run.checkpoint.file import Checkpoint
     from streamsparql.run.time_arguments import Duration
     from streamsparql.values import Values
 
@@ -124,11 +126,15 @@ class Session(OpenInput):
     ) -> None:
         run_input = session_input_of(graph, graphs, **pop_options(options, InputOptions))
         history, idle = options["history"], options["idle"]
-        self._engine = SessionEngine(
+        self._start(
             run_input,
             duration_argument("history", history),
             None if idle is None else period_argument("idle", idle),
         )
+
+    def _start(self, run_input: RunInput, history: int, idle: int | None) -> None:
+        """Start without queries."""
+        self._engine = SessionEngine(run_input, history, idle)
         super().__init__(self._engine, self._engine.streams, self._engine.clock)
         self._queries: dict[str, Registered] = {}
         self._callers = 0
@@ -145,6 +151,33 @@ class Session(OpenInput):
         session = cls()
         session._engine.known = False
         return session
+
+    @classmethod
+    def restore(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        on_row: Mapping[str, Callable[[Any], object]] | None = None,
+        files: str | os.PathLike[str] | Callable[[str], Any] | None = None,
+    ) -> Session:
+        """Return a session that continues where another one was saved.
+
+        Its queries, their instances and unread rows, options and static graphs are those that were
+        saved. Functions are passed again: `on_row` by the names of queries, and `files`.
+
+        >>> import streamsparql, tempfile
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { $x <p> ?o }"
+        >>> key = session.register(text, "values").add(x="<a>")
+        >>> session.push("s", ("<a>", "<p>", '"1"'), 3)
+        >>> size = session.save(path := tempfile.mkdtemp() + "/state.ckpt")
+        >>> again = streamsparql.Session.restore(path)
+        >>> again.close(), again.queries["values"].rows()
+        (None, {1: [Row(o="1", [3, 9))]})
+        """
+        from streamsparql.run.checkpoint.opening import restored_session
+
+        return restored_session(path, on_row or {}, files)
 
     # -- queries
 
@@ -457,6 +490,48 @@ class Session(OpenInput):
             yield self._engine.mark_of(read)
         self.close()
 
+    def serve(
+        self,
+        sources: Mapping[str, Any],
+        sinks: Mapping[str, Any],
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: Duration = "10s",
+    ) -> None:
+        """Read sources until they end, write the rows of queries to sinks, and save it all.
+
+        A source is a path, a folder or a mapped table, or one of `streamsparql.connectors`; a sink
+        is the path of a CSV, JSON lines or N-Quads file, or one of `streamsparql.connectors`.
+
+        With a folder as `checkpoint`, the state, the positions of the sources and those of the
+        sinks are saved there as one unit; `every` is the time from one checkpoint to the next. If
+        the folder has a checkpoint, the session continues from it, with the same queries, and the
+        sinks are cut to their positions. So a process that was killed at any moment is started
+        again by the same program (docs/running.md).
+
+        >>> import streamsparql, tempfile
+        >>> from pathlib import Path
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> number = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'.format
+        >>> text = "".join(f"<a> <p> {number(t)} {number(t)} .\\n" for t in (3, 25))
+        >>> _ = (folder / "s.nq").write_text(text)
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }"
+        >>> query = session.register(text, "values")
+        >>> sources, sinks = {"s": folder / "s.nq"}, {"values": folder / "rows.csv"}
+        >>> session.serve(sources, sinks, checkpoint=folder / "state")
+        >>> print((folder / "rows.csv").read_text())
+        o,start,end
+        3,3,10
+        25,25,30
+        <BLANKLINE>
+        """
+        from streamsparql.run.checkpoint.serving import Serving
+
+        period = period_argument("every", every)
+        with Serving(self, sources, sinks, checkpoint, period / 1000) as serving:
+            serving.run()
+
     # -- output
 
     def rows(self) -> dict[str, Any]:
@@ -657,7 +732,23 @@ class Session(OpenInput):
         state = "unusable" if self._guard.broken else "closed" if self._closed else "open"
         return f"<Session: {state}, {len(self._queries)} queries>"
 
+    def read_chunks(self, stream: str, chunks: Iterator[Chunk]) -> bool:
+        """Push the next chunks of a source; return whether there were any."""
+        known, failures, count = self._stream(stream), list[BaseException](), 0
+        while self._read(known, chunks, failures):
+            count += 1
+        for error in failures:
+            raise error
+        self._process()
+        return count > 0
+
     # -- inside
+
+    @override
+    def _checkpoint(self) -> Checkpoint:
+        from streamsparql.run.checkpoint.sessions import save_session
+
+        return save_session(self)
 
     @property
     @override

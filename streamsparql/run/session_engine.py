@@ -38,13 +38,13 @@ from streamsparql.physical.hidden import QUERY
 from streamsparql.physical.lowering.lower import At, Catalog
 from streamsparql.physical.lowering.lower_many import SharedLowering
 from streamsparql.physical.lowering.lower_parameters import carrying, queries_as_outer_rows
-from streamsparql.physical.operator import INFINITY, Operator, StepResult
+from streamsparql.physical.operator import INFINITY, Operator, StepResult, inputs_first
 from streamsparql.physical.operators.access import Clock, Stream, StreamAccess
 from streamsparql.physical.operators.outputs import OutputStream, Since
 from streamsparql.physical.operators.queries import QueryTable, SelectQueries
 from streamsparql.physical.operators.report import Clip, Reports, TemporalCoalesce
 from streamsparql.physical.operators.shape import projected_to
-from streamsparql.physical.pipeline import Pipeline, wanted_predicates
+from streamsparql.physical.pipeline import Pipeline, SavedPlans, wanted_predicates
 from streamsparql.run.engine import Engine
 from streamsparql.run.execution import CUT_AFTER, FEW_ROWS, ROWS_PER_ITEM
 from streamsparql.run.input import RunInput, graph_named_by_query
@@ -171,13 +171,7 @@ class SessionEngine(Engine):
 
     def _build(self, shape: Shape, fixed: Mapping[str, Term], tabled: bool) -> SharedPlan:
         """Lower a plan, and add it to the pipeline."""
-        plan, lag = bind(shape.skeleton, fixed), 0
-        if shape.optimize:
-            plan = rewrite(plan).plan
-        report = shape.report
-        if report is not None and report.every is not None:
-            plan = align(plan, report.every, report.origin, report.closing)
-            lag = int(report.closing)
+        plan, lag = self._rewritten(shape, fixed)
         lowered = self._lower(shape, plan, lag, tabled, {})
         needs = _needs(plan, lowered.operators.sink, shape.streams)
         since = {name: self._since(name, needs.get(name)) for name in shape.streams}
@@ -195,6 +189,95 @@ class SessionEngine(Engine):
         for name, need in needs.items():
             self.streams[name].needs.add(shared, need)
         return shared
+
+    @staticmethod
+    def _rewritten(shape: Shape, fixed: Mapping[str, Term]) -> tuple[Plan, int]:
+        """Return a plan as it is lowered, and what is added to the time of its streams."""
+        plan, lag = bind(shape.skeleton, fixed), 0
+        if shape.optimize:
+            plan = rewrite(plan).plan
+        report = shape.report
+        if report is not None and report.every is not None:
+            plan = align(plan, report.every, report.origin, report.closing)
+            lag = int(report.closing)
+        return plan, lag
+
+    def restore_plan(
+        self,
+        shape: Shape,
+        constants: Mapping[str, Term],
+        saved: Mapping[str, Any],
+        places: SavedPlans,
+    ) -> SharedPlan:
+        """Lower a plan of a checkpoint, and put its operators in the places of the saved ones.
+
+        A plan that was not running any more has no places: only its rows are read.
+        """
+        fixed = {name: constants[name] for name in saved["fixed"]}
+        since, begin = saved["since"], saved["begin"]
+        plan, lag = self._rewritten(shape, fixed)
+        before, self._lowerings = self._lowerings, {}
+        since_saved = saved["lowered_since"]
+        lowered = self._lower(shape, plan, lag, saved["tabled"], since_saved)
+        if saved["running"]:
+            numbers = places.row_numbers(lowered.operators.sink, saved["root"])
+            if any(own != number for own, number in numbers.items()):
+                self.terms.release(lowered.kept)
+                self._lowerings = {}
+                self._lowering(shape, since_saved).row_numbers = numbers
+                lowered = self._lower(shape, plan, lag, saved["tabled"], since_saved)
+        self._lowerings = before
+        if not saved["running"]:
+            self.terms.release(lowered.kept)
+            return SharedPlan(shape, fixed, lowered.operators, since, begin)
+        others = self._fed_streams() | self._constants.keys()
+        shared = places.place(lowered.operators.sink, saved["root"])
+        if not since_saved:
+            self._lowering(shape, {}).adopt(lowered.lowering, shared)
+        operators = lowered.operators.with_shared(shared)
+        restored = SharedPlan(shape, fixed, operators, since, begin)
+        below = inputs_first(operators.sink, without_inputs=others)
+        new = [each for each in below if each not in others]
+        self._constants.update(dict.fromkeys(new, _Constants(len(new), lowered.kept)))
+        self.plans[restored] = None
+        self._families.setdefault(shape, []).append(restored)
+        for name, need in _needs(plan, operators.sink, shape.streams).items():
+            if name in self.streams:
+                self.streams[name].needs.add(restored, need)
+        return restored
+
+    def _fed_streams(self) -> set[Operator]:
+        """Return the operators of the streams that queries feed."""
+        return {access for output in self.outputs.values() for access in output.accesses}
+
+    def restore_output(self, name: str, query: str, plan: SharedPlan) -> FedStream:
+        """Let a plan of a checkpoint feed a stream."""
+        self.outputs[name] = FedStream(name, query, plan, self.terms, self.history)
+        return self.outputs[name]
+
+    def order(self, plans: Iterable[SharedPlan], outputs: Iterable[str]) -> None:
+        """Put the plans, and the streams that they feed, in the order of a checkpoint."""
+        self.plans = {plan: None for plan in plans if plan in self.plans}
+        for plan in self.plans:
+            family = self._families[plan.shape]
+            family.remove(plan)
+            family.append(plan)
+        known = dict(self.outputs)
+        self.outputs.clear()
+        self.outputs.update((name, known[name]) for name in outputs)
+
+    def restore_graphs(
+        self, run_input: RunInput, default: Batch, named: Mapping[str, Batch]
+    ) -> None:
+        """Continue with the static graphs, and the value of NOW(), of a checkpoint."""
+        self.input = run_input
+        self._run = Run(date_time_literal(run_input.started))
+        self._default, self._named = default, dict(named)
+
+    @property
+    def graphs(self) -> tuple[Batch, Mapping[str, Batch]]:
+        """The default graph, and the named graphs that were read."""
+        return self._default, self._named
 
     def _lower(
         self, shape: Shape, plan: Plan, lag: int, tabled: bool, since: Mapping[str, int]

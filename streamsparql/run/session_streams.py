@@ -8,7 +8,7 @@ registered later may need items that were skipped, and that still wait for the w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
@@ -69,6 +69,20 @@ class StreamNeeds:
         """Return the stamp from which on no item that is needed was skipped."""
         known = [since for covered, since in self._complete if covers(covered, need)]
         return min(known, default=self._skipped + 1)
+
+    @property
+    def complete(self) -> Sequence[tuple[Wanted, int]]:
+        """What was needed at some time, and the stamps from which on it is complete."""
+        return self._complete
+
+    @property
+    def skipped(self) -> int:
+        """The greatest stamp of an item that was skipped, wholly or in part."""
+        return self._skipped
+
+    def restore(self, complete: Iterable[tuple[Wanted, int]], skipped: int) -> None:
+        """Restore `complete` and `skipped`."""
+        self._complete, self._skipped = [*complete], skipped
 
     def advance(self, mark: int) -> None:
         """Forget what only matters below the watermark."""
@@ -150,6 +164,10 @@ class SessionStream(PushedStream):
         """Yield the items that are kept, from `kept_from` on."""
         for batch in self._kept:
             yield batch.where(batch.start >= self.kept_from)
+
+    def keep(self, items: Iterable[Batch]) -> None:
+        """Keep items that were released by another process."""
+        self._kept.extend(items)
 
     def size(self) -> int:
         """Return the number of items that wait, or that are kept."""

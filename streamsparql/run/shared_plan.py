@@ -68,6 +68,10 @@ class Operators(NamedTuple):
     """The columns of the sink that are shown, and those that sort its rows."""
     ranking: Ranking | None
 
+    def with_shared(self, shared: Mapping[Operator, Operator]) -> Operators:
+        """Return the operators, of which others take the places of some."""
+        return Operators(*(shared.get(x, x) if isinstance(x, Operator) else x for x in self))  # type: ignore[arg-type]
+
 
 class Directory(NamedTuple):
     """The queries of a plan, and the numbers of them and of their instances."""
@@ -214,6 +218,21 @@ class SharedPlan:
     def owner_of(self, number: int) -> PlanReader | None:
         """Return the query that has a number; None if it was removed."""
         return self._of_number.get(number)
+
+    @property
+    def numbers(self) -> Mapping[int, PlanReader]:
+        """The numbers of its queries and instances, with the queries, in order."""
+        return self._of_number
+
+    @property
+    def collected(self) -> tuple[int, int]:
+        """The positions up to which rows and instants were handed to each `on_row`."""
+        return self._collected
+
+    def restore(self, numbers: Mapping[int, PlanReader], collected: tuple[int, int]) -> None:
+        """Restore `numbers` and `collected`; the state of the table is that of its operator."""
+        self._of_number, self._collected = dict(numbers), collected
+        self._directory = None
 
     def join(self, reader: PlanReader) -> None:
         """Add a query, which reads the rows from now on."""

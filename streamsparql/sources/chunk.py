@@ -9,10 +9,10 @@ totals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,38 @@ def printable(item: object) -> object:
     if type(item) is tuple and any(isinstance(part, bytes) for part in item):
         return tuple(map(printable, item))
     return item
+
+
+def saved_reject(reject: Reject) -> list[Any]:
+    """Return a reject as JSON; an item that JSON cannot represent is saved as its text.
+
+    >>> restored_reject(saved_reject(Reject("s", 7, "late by 2 ms", (("<a>", "<p>", 1), 5))))
+    Reject(source='s', position=7, reason='late by 2 ms', item=(('<a>', '<p>', 1), 5), \
+unit='item', late=False, lateness=0)
+    """
+    return [*reject._replace(item=_saved_item(reject.item))]
+
+
+def restored_reject(saved: Sequence[Any]) -> Reject:
+    """Return the reject that `saved_reject` saved."""
+    reject = Reject(*saved)
+    return reject._replace(item=_restored_item(reject.item))
+
+
+def _saved_item(item: Any) -> Any:
+    if isinstance(item, tuple | list):
+        return {type(item).__name__: [_saved_item(part) for part in item]}
+    if item is None or type(item) in (str, int, float, bool):
+        return item
+    return str(item)
+
+
+def _restored_item(saved: Any) -> Any:
+    if isinstance(saved, Mapping):
+        ((kind, parts),) = saved.items()
+        restored = map(_restored_item, parts)
+        return tuple(restored) if kind == "tuple" else list(restored)
+    return saved
 
 
 class Rejected(SourceError):

@@ -8,7 +8,7 @@ stream resumes, its items below the common watermark are late.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,16 @@ class StreamClock:
         self._idle = idle
         self._watermark = 0
 
+    @property
+    def idle(self) -> int | None:
+        """The milliseconds of silence after which a stream is left out; None for any."""
+        return self._idle
+
+    @property
+    def ended(self) -> list[str]:
+        """The streams that have ended."""
+        return [name for name, mark in self._marks.items() if mark == INFINITY]
+
     def add(self, name: str) -> None:
         """Add a stream."""
         self._marks.setdefault(name, 0)
@@ -61,6 +71,22 @@ class StreamClock:
     def end(self, name: str) -> None:
         """Note that a stream has ended."""
         self._marks[name] = INFINITY
+
+    def save(self) -> dict[str, Any]:
+        """Return the times of the streams.
+
+        >>> clock, other = StreamClock(["a"], idle=9), StreamClock(["a"], idle=9)
+        >>> clock.advance("a", 50); other.load(clock.save()); other.watermark()
+        50
+        """
+        marks, reported = dict(self._marks), dict(self._reported)
+        return {"marks": marks, "reported": reported, "watermark": self._watermark}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Restore what `save` returned."""
+        self._marks.update(saved["marks"])
+        self._reported.update(saved["reported"])
+        self._watermark = saved["watermark"]
 
     def watermark(self) -> int:
         """Return the common watermark: items below it are late. It never decreases."""

@@ -31,10 +31,12 @@ The fate of an item depends on the order of the items, not on how they are split
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.errors import SourceError
@@ -43,7 +45,15 @@ from streamsparql.physical.hidden import SINCE
 from streamsparql.physical.kernels.occurrences import since_of
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.state.heap import Heap
-from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected
+from streamsparql.physical.state.parts import Tables, batch_of, table_of
+from streamsparql.sources.chunk import (
+    Accounting,
+    Chunk,
+    Reject,
+    Rejected,
+    restored_reject,
+    saved_reject,
+)
 from streamsparql.text.numbers import lag
 
 WHOLE_INPUT = INFINITY // 2
@@ -202,6 +212,61 @@ class Sorter:
                 f"{self.name}: more than {self._most:,} items are too many to sort in memory; pass"
                 " a max_delay, or sort the files once with streamsparql prepare"
             )
+
+    # -- Saving and restoring
+
+    _COUNTERS = (
+        "late",
+        "needed_delay",
+        "read",
+        "_rejected",
+        "_unmatched",
+        "_rows_without_triples",
+        "seen",
+        "least",
+        "_floor",
+    )
+
+    def save(self) -> tuple[dict[str, Any], Tables]:
+        """Return the counters and watermarks, and the rows that are retained.
+
+        >>> from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+        >>> from streamsparql.sources import read_stream
+        >>> items, terms = [("<a>", "<p>", "<b>", t) for t in (10, 30, 25)], TermDictionary()
+        >>> sorter, other = Sorter("s", max_delay=10), Sorter("s", max_delay=10)
+        >>> for chunk in read_stream(items, "s", terms):
+        ...     sorter.push(chunk)
+        >>> other.load(*sorter.save())
+        >>> other.watermark, other.release(30).start.tolist(), other.accounting.read
+        (20, [10, 25, 30], 3)
+        """
+        counters = {name.lstrip("_"): getattr(self, name) for name in self._COUNTERS}
+        quarantine = [
+            {
+                "stamp": item.stamp,
+                "row": item.row is not None,
+                "reject": None if item.reject is None else saved_reject(item.reject),
+            }
+            for item in self._quarantine
+        ]
+        rows = [item.row for item in self._quarantine if item.row is not None]
+        tables = {
+            "items": table_of(self._heap.rows()),
+            "quarantine": table_of(Batch.concat(rows, TRIPLE)),
+        }
+        return {**counters, "quarantine": quarantine}, tables
+
+    def load(self, counters: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
+        """Restore what `save` returned in a new sorter with the same options."""
+        for name in self._COUNTERS:
+            setattr(self, name, int(counters[name.lstrip("_")]))
+        rows, place = batch_of(tables["quarantine"]).project(TRIPLE), 0
+        for item in counters["quarantine"]:
+            reject = None if item["reject"] is None else restored_reject(item["reject"])
+            row = rows.part(place, place + 1) if item["row"] else None
+            place += item["row"]
+            self._quarantine.append(_Quarantined(item["stamp"], -1, row, reject))
+        self._heap.push(batch_of(tables["items"]))
 
     def stamps(self) -> IntArray:
         """Return the stamps of the rows that are retained, in order.

@@ -8,8 +8,8 @@ cells are counted by expression, and the first ones are retained.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from streamsparql.text.visible import visible
 
@@ -128,6 +128,36 @@ class CellLog:
             self.add(failed)
         self.unbound += other.unbound
         self.unsolved += other.unsolved
+
+    def save(self) -> dict[str, Any]:
+        """Return the log as JSON.
+
+        >>> log, other = CellLog(), CellLog()
+        >>> log.add(FailedCells(("v",), "f(?v)", 2, (CellExample("x", "x.csv", 7, "row"),)))
+        >>> other.load(log.save())
+        >>> other.failed == log.failed
+        True
+        """
+        keys = {
+            table: [[*keys._read], sorted(keys.found), keys._table, keys._first]
+            for table, keys in self._keys.items()
+        }
+        failed = [[*each] for each in self._failed.values()]
+        counts = {"unbound": dict(self.unbound), "unsolved": self.unsolved}
+        return {"keys": keys, "failed": failed, **counts}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Replace the log by one that `save` returned."""
+        self._keys.clear()
+        self._failed.clear()
+        for table, (read, seen, first_table, first) in saved["keys"].items():
+            keys = self.keys_of(table)
+            keys._read, keys.found = dict.fromkeys(read), set(seen)
+            keys._table, keys._first = first_table, first
+        for columns, expression, rows, examples in saved["failed"]:
+            cells = tuple(CellExample(*example) for example in examples)
+            self.add(FailedCells(tuple(columns), expression, rows, cells))
+        self.unbound, self.unsolved = Counter(saved["unbound"]), saved["unsolved"]
 
     @property
     def without_triples(self) -> str:

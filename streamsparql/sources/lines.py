@@ -46,7 +46,8 @@ def line_blocks(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines, each with the number of its first line.
 
-    The last block may lack a line end. All line ends become LF, except if values may be `quoted`:
+    The first line has the number `first_line` of the file, if that is a part of another file. The
+    last block may lack a line end. All line ends become LF, except if values may be `quoted`:
     then they may be part of a value and are kept.
 
     >>> import io
@@ -55,7 +56,8 @@ def line_blocks(
     >>> list(line_blocks(io.BytesIO(b"one\\ntwo\\r\\nthr"), Encoder("file", TermDictionary()), 6))
     [(1, b'one\\n'), (2, b'two\\n'), (3, b'thr')]
     """
-    line, unfinished, skipping = 1, bytearray(), False  # it may arrive in many tiny pieces
+    line = getattr(file, "first_line", 1)
+    unfinished, skipping = bytearray(), False  # it may arrive in many tiny pieces
     try:
         for data in _data(file, encoder, size, quoted):
             if skipping:

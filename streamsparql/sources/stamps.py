@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import ROUND_FLOOR, Decimal
 from operator import index
@@ -101,6 +101,30 @@ class StampReader:
         self.unit, self.zone = unit, zone
         self.recognised: RecognisedUnit | None = None
         """The unit, if it was recognised and is not the millisecond."""
+
+    def save(self) -> dict[str, Any]:
+        """Return the unit, and how it was recognised.
+
+        >>> reader, other = StampReader(None), StampReader(None)
+        >>> stamp = reader.stamp_of(1_406_851_500)
+        >>> other.load(reader.save()); other.recognised == reader.recognised, other.unit
+        (True, 's')
+        """
+        known = self.recognised
+        if known is None:
+            return {"unit": self.unit, "recognised": None}
+        number: Any = known.number
+        if isinstance(number, Decimal):
+            number = str(number)
+        return {"unit": self.unit, "recognised": [known.unit, number, known.stamp]}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Restore what `save` returned."""
+        self.unit = saved["unit"]
+        if saved["recognised"] is not None:
+            unit, number, stamp = saved["recognised"]
+            number = Decimal(number) if isinstance(number, str) else number
+            self.recognised = RecognisedUnit(unit, number, stamp)
 
     # -- one by one: the definition
 
