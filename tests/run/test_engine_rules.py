@@ -288,6 +288,18 @@ def test_rules_meet_any_limit(limits: streamsparql.Limits, way: int, monkeypatch
     assert len(list(query.run(CHAIN, limits=streamsparql.Limits(rows=1 << 20, time=1e6)))) == 11_325
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_derivation_over_many_instants_may_take_more_rounds_than_an_instant(
+    way: int, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(rule_closure, "FEW_ROWS", way)
+    monkeypatch.setattr("streamsparql.algebra.closure.MAX_CLOSURE_ROUNDS", 5)
+    rule = "CONSTRUCT { ?x <path> ?z } { { ?x <path> ?y } SEQ { ?y <next> ?z } }"
+    items = [("<0>", "<path>", "<1>", 0), *((x, p, y, t + 1) for x, p, y, t in CHAIN[1:60])]
+    rows = streamsparql.compile("SELECT ?y { <0> <path> ?y }", "epsparql", rules=[rule]).run(items)
+    assert [str(row["y"]) for row in rows] == [str(n) for n in range(1, 61)]
+
+
 def test_an_open_query_changes_between_rows_and_columns() -> None:
     bound = 'FILTER(getDURATION() < "PT0.5S"^^<http://www.w3.org/2001/XMLSchema#duration>)'
     rule = f"{PATHS[:-2]} {bound} }}"
