@@ -308,7 +308,7 @@ def test_an_error_while_writing_leaves_the_old_file_and_the_session(saved: Path)
     assert saved.read_bytes() == before
     assert [*saved.parent.iterdir()] == [saved]
     session.close()
-    assert len(session.queries["rows"].rows()) == 20
+    assert len(session.queries["rows"].rows()) == 21
 
 
 def test_rows_that_wait_for_on_row_are_not_saved(file: Path) -> None:
