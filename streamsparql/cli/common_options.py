@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from streamsparql.errors import SourceError, StreamSparqlError
 from streamsparql.limits import Limits
 from streamsparql.overriding import override
-from streamsparql.run.time_arguments import parse_duration, parse_instant
+from streamsparql.run.time_arguments import parse_instant
+from streamsparql.text.durations import parse_duration
 from streamsparql.text.files import decode_utf8, read_utf8
 
 if TYPE_CHECKING:
