@@ -61,6 +61,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.messages)
 
+    def item_times(self, times: IntArray) -> IntArray:
+        """Return the times of messages for each of their items."""
+        return np.repeat(times, np.diff(self.ends, prepend=0))
+
     def split(self, count: int) -> tuple[Block, Block]:
         """Return the first messages, at least one, and the others."""
         end, items = int(self.ends[count - 1]), self.decoded
@@ -143,7 +147,7 @@ class Decoder:
         stamps = np.full(len(messages), -1, np.int64)
         np.maximum.at(stamps, index, items.column(items.num_columns - 1).to_numpy())
         ends = np.searchsorted(index, np.arange(len(messages)), "right")
-        block = Decoded(name, unit, items, of_item, rejects)
+        block = Decoded((name,), unit, items, of_item, rejects)
         return Block(block, messages, ends, stamps)
 
     def _outside_stamps(self, messages: Sequence[Message]) -> IntArray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from time import monotonic, sleep
@@ -95,11 +96,11 @@ class _File:
         self._offset = 0
         self._left = b""
         """The beginning of a line whose end is not there yet; it ends at the offset."""
-        self._older: list[str] = []
-        """Files that replaced the one of the position while nobody read them."""
         self.at_end = False
         self.start: Position = {"offset": 0, "base": 0}
         """The position at which reading started."""
+        if self._open(path):
+            self.start = self._position(0)
 
     def _position(self, offset: int) -> Position:
         if self._file is None:
@@ -115,44 +116,44 @@ class _File:
         inode = position.get("inode")
         if inode is None:
             return
-        folder, name = os.path.split(self.path)
-        beside = [e for e in os.scandir(folder or ".") if e.name.startswith(name) and e.is_file()]
-        beside.sort(key=lambda entry: (entry.name == name, entry.stat().st_mtime_ns))
-        places = [k for k, e in enumerate(beside) if _begins(e.path, position)]
-        same = [k for k in places if beside[k].inode() == inode] or places
+        self.close()
+        beside = self._beside()
+        like = [path for path in beside if _begins(path, position)]
+        same = [path for path in like if os.stat(path).st_ino == inode] or like
         if not same:
             raise SourceError(
                 f"{self.path}: the file of the saved position was replaced, and is not beside it;"
                 " items may be lost: start without the position to read what there is"
             )
-        paths = [os.path.join(folder, entry.name) for entry in beside[same[0] :]]
-        self._older = [path for path in paths[1:] if path != self.path and not is_compressed(path)]
-        self._file = open(paths[0], "rb")  # noqa: SIM115 -- it stays open
+        self._open(same[0])
+        assert self._file is not None
         self._offset = position["offset"]
         self._file.seek(self._offset)
 
     def read(self, whole: bool) -> Iterator[Message]:
         """Yield the lines that are there; `whole` also one that has no end."""
         while True:
-            if self._file is None and not self._open():
+            if self._file is None and not self._open(self.path):
                 self.at_end = True
                 return
             assert self._file is not None
             data = self._file.read(_BLOCK)
             self._offset += len(data)
             if data:
-                self.at_end = len(data) < _BLOCK
+                self.at_end = not whole and len(data) < _BLOCK
                 yield from self._lines(data)
                 return
-            if self._is_replaced():
+            newer = self._newer()
+            if newer is not None:
                 if more := self._file.read(_BLOCK):  # written just before it was replaced
                     self._offset += len(more)
                     yield from self._lines(more)
                     return
                 yield from self._rest()
                 self._base += self._offset
-                self._file.close()
-                self._file, self._offset = None, 0
+                self._offset = 0
+                self.close()
+                self._open(newer)
                 continue
             self.at_end = True
             if whole:
@@ -164,28 +165,38 @@ class _File:
         if self._file is not None:
             self._file.close()
 
-    def _open(self) -> bool:
-        path = self._older.pop(0) if self._older else self.path
+    def _open(self, path: str) -> bool:
+        """Open a file, if there is one."""
         try:
             self._file = open(path, "rb")  # noqa: SIM115 -- it stays open
         except FileNotFoundError:
-            return False
+            self._file = None
         except OSError as error:
             raise SourceError(f"{path}: {error.strerror}") from None
-        return True
+        return self._file is not None
 
-    def _is_replaced(self) -> bool:
-        """Return whether the file was read to its end, and there is a newer one."""
+    def _newer(self) -> str | None:
+        """Return the file that replaced this one, which was read to its end; None without one."""
         assert self._file is not None
-        if self._older:
-            return True
         mine = os.fstat(self._file.fileno())
-        try:
-            now = os.stat(self.path)
-        except FileNotFoundError:  # renamed, and not created anew yet
-            return False
-        same = (now.st_ino, now.st_dev) == (mine.st_ino, mine.st_dev)
-        return not same or mine.st_size < self._offset
+        beside = self._beside()
+        numbers = [os.stat(path).st_ino for path in beside]
+        if mine.st_ino not in numbers:  # removed
+            return self.path if os.path.exists(self.path) else None
+        place = numbers.index(mine.st_ino) + 1
+        if place == len(beside):
+            is_truncated = mine.st_size < self._offset
+            return self.path if is_truncated and beside[-1] == self.path else None
+        return beside[place]
+
+    def _beside(self) -> list[str]:
+        """Return the file and its older ones, which were renamed, from the oldest to itself."""
+        folder, name = os.path.split(self.path)
+        rotated = re.compile(rf"{re.escape(name)}[._-][0-9][0-9._T:-]*")
+        entries = [e for e in os.scandir(folder or ".") if rotated.fullmatch(e.name)]
+        entries.sort(key=lambda entry: entry.stat().st_mtime_ns)
+        itself = [self.path] if os.path.exists(self.path) else []
+        return [os.path.join(folder, entry.name) for entry in entries] + itself
 
     def _lines(self, data: bytes) -> Iterator[Message]:
         """Yield the whole lines of more data, without empty ones."""
@@ -264,7 +275,9 @@ class Follow:
     def seek(self, positions: Mapping[str, Position]) -> None:
         """Start at these positions."""
         for path, position in positions.items():
-            self._files.setdefault(path, _File(path, self._header)).seek(position)
+            if path not in self._files:
+                self._files[path] = _File(path, self._header)
+            self._files[path].seek(position)
 
     def commit(self, positions: Mapping[str, Position]) -> None:
         """Acknowledge nothing: files stay."""

@@ -32,7 +32,7 @@ returned it, and to later versions of that; `None` is the place at which a new c
 
 
 class Delivery(NamedTuple):
-    """Items of one partition of a source, in its order.
+    """Items of one partition of a source, in its order, or of several (`*`), merged by time.
 
     `items` is what `push_many` of an open query, or of a session, accepts. Messages that could not
     be decoded are among them, as rejects, so that the accounting of the stream counts them.

@@ -12,7 +12,7 @@ A partition that is far ahead is paused, so that their number is bounded.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import attrgetter
 from time import monotonic
@@ -26,7 +26,10 @@ from streamsparql.connectors.interface import Delivery, Position
 from streamsparql.connectors.message import Message, Transport
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
+from streamsparql.sources.decoded import Decoded
 
+ALL = "*"
+"""The partition of deliveries in which several are merged."""
 MOST_HELD = 50_000
 """The number of messages of a partition that are held back; more pause it."""
 IDLE = 1.0
@@ -79,13 +82,16 @@ class MessageSource:
         if len(full) < len(self._partitions) or not full:
             self._receive(self._transport.receive(timeout, full))
         bound = self._bound()
-        deliveries = []
+        parts: list[Decoded] = []
+        times: list[IntArray] = []
         for name, partition in self._partitions.items():
-            for block in self._release(partition, bound):
+            for block, waits in self._release(partition, bound):
                 self._after[name] = block.messages[-1].after
-                if len(block.decoded.places) or block.decoded.rejects:
-                    deliveries.append(Delivery(name, block.decoded))
-        return deliveries
+                parts.append(block.decoded)
+                times.append(block.item_times(waits))
+        if len({part.names for part in parts}) < 2:
+            return [Delivery(part.names[0], part) for part in parts]
+        return [Delivery(ALL, whole) for whole in _merged(parts, times)]
 
     def position(self) -> Position:
         """Return the position of each partition."""
@@ -138,9 +144,9 @@ class MessageSource:
             default=_END,
         )
 
-    def _release(self, partition: _Partition, bound: int) -> list[Block]:
-        """Return the messages of a partition that the bound has reached."""
-        released: list[Block] = []
+    def _release(self, partition: _Partition, bound: int) -> list[tuple[Block, IntArray]]:
+        """Return the messages of a partition that the bound has reached, and their times."""
+        released: list[tuple[Block, IntArray]] = []
         while partition.blocks:
             block, waits = partition.blocks[0]
             count = int(np.searchsorted(waits, bound, "right"))
@@ -152,8 +158,15 @@ class MessageSource:
             else:
                 partition.blocks.popleft()
             partition.held -= len(block)
-            released.append(block)
+            released.append((block, waits[:count]))
         return released
+
+
+def _merged(parts: list[Decoded], times: list[IntArray]) -> Iterator[Decoded]:
+    """Yield the items of partitions in the order of time; events apart from other items."""
+    for kinds in {part.items.num_columns for part in parts}:
+        same = [k for k, part in enumerate(parts) if part.items.num_columns == kinds]
+        yield Decoded.merged([parts[k] for k in same], [times[k] for k in same])
 
 
 _PARTITION: Callable[[Message], Any] = attrgetter("partition")
