@@ -179,8 +179,11 @@ class _File:
         """Return the file that replaced this one, which was read to its end; None without one."""
         assert self._file is not None
         mine = os.fstat(self._file.fileno())
-        beside = self._beside()
-        numbers = [os.stat(path).st_ino for path in beside]
+        try:
+            beside = self._beside()
+            numbers = [os.stat(path).st_ino for path in beside]
+        except FileNotFoundError:  # renamed at this moment: the next poll will find it
+            return None
         if mine.st_ino not in numbers:  # removed
             return self.path if os.path.exists(self.path) else None
         place = numbers.index(mine.st_ino) + 1

@@ -16,6 +16,7 @@ from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import PER_SECOND, StampReader
 
 SOURCES = {
+    "kafka": "kafka",
     "follow": "follow",
 }
 """The modules of sources, by scheme; each has a function `transport`."""
