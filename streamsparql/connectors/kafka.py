@@ -9,6 +9,7 @@ such options, one per line, so that a password need not be part of the command.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -26,6 +27,8 @@ from streamsparql.sources.stamps import IN_MILLISECONDS
 _WAIT = 15.0
 """The seconds that a broker has to answer."""
 _MANY = 10_000
+_LOG = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())  # the client would print to standard error
 
 
 def _configuration(url: ConnectorUrl) -> dict[str, Any]:
@@ -88,7 +91,7 @@ class KafkaTopic:
             "error_cb": self._note,
         }
         try:
-            self._consumer = kafka.Consumer({**config, **own})
+            self._consumer = kafka.Consumer({**config, **own}, logger=_LOG)
             numbers = self._partitions()
             self._start = self._first(numbers, start)
         except kafka.KafkaException as error:
@@ -265,7 +268,9 @@ class KafkaSink:
         own: dict[str, Any] = {"enable.idempotence": True, "error_cb": self._note}
         if transactional is not None:
             own["transactional.id"] = transactional
-        self._producer = self._checked(kafka.Producer, {"linger.ms": 5, **config, **own})
+        self._producer = self._checked(
+            lambda: kafka.Producer({"linger.ms": 5, **config, **own}, logger=_LOG)
+        )
 
     def _note(self, error: Any) -> None:
         self._outage.report(error.str())
@@ -333,7 +338,7 @@ class TransactionalKafkaSink(KafkaSink):
     ) -> None:
         super().__init__(kafka, shown, topic, config, messages, transactional)
         group = {"group.id": transactional, "enable.auto.commit": False}
-        self._consumer = self._checked(kafka.Consumer, {**config, **group})
+        self._consumer = self._checked(lambda: kafka.Consumer({**config, **group}, logger=_LOG))
         self._place = kafka.TopicPartition(topic, 0)
         self._number = 0
         self._open = False

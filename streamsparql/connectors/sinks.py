@@ -14,6 +14,8 @@ from streamsparql.sinks.layout import Layout
 
 SINKS = {
     "kafka": "kafka",
+    "mqtt": "mqtt",
+    "mqtts": "mqtt",
 }
 """The modules of sinks, by scheme; each has a function `sink`."""
 

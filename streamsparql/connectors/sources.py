@@ -17,6 +17,8 @@ from streamsparql.sources.stamps import PER_SECOND, StampReader
 
 SOURCES = {
     "kafka": "kafka",
+    "mqtt": "mqtt",
+    "mqtts": "mqtt",
     "follow": "follow",
 }
 """The modules of sources, by scheme; each has a function `transport`."""

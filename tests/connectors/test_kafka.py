@@ -157,8 +157,7 @@ def test_a_broker_that_stops_and_starts_loses_nothing(kafka: Kafka) -> None:
     assert values(source, 1) == ["1"]
     kafka.stop()
     with pytest.warns(DataWarning, match="connecting again") as said:
-        for _ in range(10):
-            source.poll(0.1)
+        assert source.poll(1) == []
     assert len(said) == 1
     kafka.start()
     produce(kafka, name, (0, {"v": 2, "t": 2}))
@@ -167,7 +166,7 @@ def test_a_broker_that_stops_and_starts_loses_nothing(kafka: Kafka) -> None:
 
 
 def test_unreachable_brokers_and_unknown_topics_are_errors(kafka: Kafka) -> None:
-    with pytest.raises(SourceError, match="unknown topic|Unknown topic"):
+    with pytest.raises(SourceError, match="nknown topic"):
         opened(kafka, "nowhere", "allow.auto.create.topics=false")
     with pytest.raises(SourceError, match="write kafka://HOST:PORT/TOPIC"):
         open_source("kafka:topic", mapping=MAPPING)
