@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from threading import Condition
 from time import monotonic
 
@@ -50,6 +50,19 @@ class Inbox:
                 self._messages.append(message)
             self._changed.notify_all()
             return self._number
+
+    def put_all(self, payloads: Sequence[bytes], patience: float) -> bool:
+        """Add messages together; return False if there was no room in time, or none any more."""
+        with self._changed:
+            fits = lambda: self._closed or len(self._messages) < self._most  # noqa: E731
+            if not self._changed.wait_for(fits, patience) or self._closed:
+                return False
+            for payload in payloads:
+                self._number += 1
+                message = Message(payload, self.partition, self._number, self._number)
+                self._messages.append(message)
+            self._changed.notify_all()
+            return True
 
     def receive(self, timeout: float, paused: Collection[str], most: int = 5_000) -> list[Message]:
         """Return the messages that wait, at least one within `timeout` seconds if there is any."""

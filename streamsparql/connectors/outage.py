@@ -31,8 +31,14 @@ class Outage:
         self._attempts += 1
 
     def pause(self, reason: object) -> float:
-        """Note a failed attempt; return the seconds to wait before the next one."""
+        """Report a failed attempt; return the seconds to wait before the next one."""
         self.report(reason)
+        self._attempts -= 1
+        return self.silent_pause()
+
+    def silent_pause(self) -> float:
+        """Note a failed attempt, which is reported elsewhere; return the seconds to wait."""
+        self._attempts += 1
         longest: float = min(_LONGEST, _FIRST * 2.0 ** min(self._attempts - 1, 10))
         return longest * random.uniform(0.5, 1.0)
 

@@ -16,6 +16,10 @@ SINKS = {
     "kafka": "kafka",
     "mqtt": "mqtt",
     "mqtts": "mqtt",
+    "ws+listen": "websocket",
+    "sse+listen": "sse",
+    "http": "http",
+    "https": "http",
 }
 """The modules of sinks, by scheme; each has a function `sink`."""
 

@@ -19,6 +19,11 @@ SOURCES = {
     "kafka": "kafka",
     "mqtt": "mqtt",
     "mqtts": "mqtt",
+    "ws": "websocket",
+    "wss": "websocket",
+    "sse+http": "sse",
+    "sse+https": "sse",
+    "http+listen": "http",
     "follow": "follow",
 }
 """The modules of sources, by scheme; each has a function `transport`."""

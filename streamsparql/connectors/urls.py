@@ -7,12 +7,13 @@ the query part are its own, and those of `open_source`; an unknown one is an err
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from streamsparql.errors import SourceError
 from streamsparql.text.durations import parse_duration
@@ -20,6 +21,10 @@ from streamsparql.text.extras import install
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=//)|(follow|rotate|sqlite):")
 _Value = TypeVar("_Value")
+KNOWN = frozenset(
+    "after agent columns delimiter events format idle map send stamp token unit zone".split()
+)
+"""The options of connectors over HTTP; others in their URLs are passed to the server."""
 
 
 @dataclass
@@ -62,6 +67,20 @@ class ConnectorUrl:
             return urlsplit(f"//{self.hosts}").port
         except ValueError:
             raise SourceError(f"{self.shown}: the port is not a number") from None
+
+    @property
+    def rest(self) -> str:
+        """The URL without user, with those options that no connector knows."""
+        options = [(n, value) for n, value in self.options.items() if n not in KNOWN]
+        self.known |= {name for name, _ in options}
+        query = f"?{urlencode(options)}" if options else ""
+        return f"{self.scheme}://{self.hosts}/{quote(self.path)}{query}"
+
+    @property
+    def authorization(self) -> str:
+        """The value of the header with the user and the password."""
+        both = f"{self.user or ''}:{self.password or ''}"
+        return f"Basic {b64encode(both.encode()).decode()}"
 
     def text(self, name: str, default: str | None = None, among: Collection[str] = ()) -> Any:
         """Return an option, which may be one `among` several values."""
