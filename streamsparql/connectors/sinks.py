@@ -20,6 +20,9 @@ SINKS = {
     "sse+listen": "sse",
     "http": "http",
     "https": "http",
+    "postgresql": "database",
+    "sqlite": "database",
+    "rotate": "rotation",
 }
 """The modules of sinks, by scheme; each has a function `sink`."""
 
