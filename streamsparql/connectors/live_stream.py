@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamsparql.connectors.loop import PATIENCE
+from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sources import is_live, open_source
 from streamsparql.sources import Mapped
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.encoder import Encoder
-
-PATIENCE = 0.2
-"""The seconds that a poll waits; a run that is stopped ends after them."""
+from streamsparql.sources.reading import Reading
 
 
 class LiveStream:
@@ -32,13 +32,17 @@ class LiveStream:
             return cls(source.source, source.mapping or "auto")
         return cls(source) if is_live(source) else source
 
+    def open(self, stream: str, reading: Reading) -> MessageSource:
+        """Open the source of a stream."""
+        return open_source(self.url, stream, mapping=self.mapping, reading=reading)
+
     def chunks(self, encoder: Encoder, size: int) -> Iterator[Chunk]:
         """Yield the items as they arrive, until the source ends.
 
         What was yielded is acknowledged when the next items are asked for: then it was processed.
         """
         stream = encoder.stream.removeprefix("<").removesuffix(">")
-        source = open_source(self.url, stream, mapping=self.mapping, reading=encoder.reading)
+        source = self.open(stream, encoder.reading)
         try:
             while not source.ended:
                 if self._stopped is not None:

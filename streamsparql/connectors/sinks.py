@@ -9,22 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamsparql.connectors.interface import Sink, is_transactional
-from streamsparql.connectors.urls import connector, parse_url, scheme_of
+from streamsparql.connectors.urls import SINKS, connector, parse_url, scheme_of
 from streamsparql.sinks.layout import Layout
-
-SINKS = {
-    "kafka": "kafka",
-    "mqtt": "mqtt",
-    "mqtts": "mqtt",
-    "ws+listen": "websocket",
-    "sse+listen": "sse",
-    "http": "http",
-    "https": "http",
-    "postgresql": "database",
-    "sqlite": "database",
-    "rotate": "rotation",
-}
-"""The modules of sinks, by scheme; each has a function `sink`."""
 
 
 def is_live_sink(target: Any) -> bool:

@@ -8,25 +8,12 @@ from typing import Any
 
 from streamsparql.connectors.decoder import ARRIVAL, AUTO, BROKER, Decoder
 from streamsparql.connectors.message_source import IDLE, MessageSource
-from streamsparql.connectors.urls import ConnectorUrl, connector, parse_url, scheme_of
+from streamsparql.connectors.urls import SOURCES, ConnectorUrl, connector, parse_url, scheme_of
 from streamsparql.errors import SourceError
 from streamsparql.sources.local_times import zone_of
 from streamsparql.sources.mapping import mapped
 from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import PER_SECOND, StampReader
-
-SOURCES = {
-    "kafka": "kafka",
-    "mqtt": "mqtt",
-    "mqtts": "mqtt",
-    "ws": "websocket",
-    "wss": "websocket",
-    "sse+http": "sse",
-    "sse+https": "sse",
-    "http+listen": "http",
-    "follow": "follow",
-}
-"""The modules of sources, by scheme; each has a function `transport`."""
 
 
 def is_live(source: Any) -> bool:

@@ -20,6 +20,31 @@ from streamsparql.text.durations import parse_duration
 from streamsparql.text.extras import install
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=//)|(follow|rotate|sqlite):")
+SOURCES = {
+    "kafka": "kafka",
+    "mqtt": "mqtt",
+    "mqtts": "mqtt",
+    "ws": "websocket",
+    "wss": "websocket",
+    "sse+http": "sse",
+    "sse+https": "sse",
+    "http+listen": "http",
+    "follow": "follow",
+}
+"""The modules of sources, by scheme; each has a function `transport`."""
+SINKS = {
+    "kafka": "kafka",
+    "mqtt": "mqtt",
+    "mqtts": "mqtt",
+    "ws+listen": "websocket",
+    "sse+listen": "sse",
+    "http": "http",
+    "https": "http",
+    "postgresql": "database",
+    "sqlite": "database",
+    "rotate": "rotation",
+}
+"""The modules of sinks, by scheme; each has a function `sink`."""
 _Value = TypeVar("_Value")
 KNOWN = frozenset(
     "after agent columns delimiter events format idle map send stamp token unit zone".split()

@@ -20,6 +20,8 @@ import pyarrow as pa
 from streamsparql.algebra.sharing import bind
 from streamsparql.algebra.terms import Term
 from streamsparql.compiled import CompiledQuery, Recipe
+from streamsparql.connectors.live_stream import LiveStream
+from streamsparql.connectors.loop import pump
 from streamsparql.display import Displayed, describe, draw_session
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError, warn
 from streamsparql.limits import check_text, metered
@@ -507,6 +509,9 @@ class Session(Displayed):
     def run(self, streams: Mapping[str, Any]) -> None:
         """Read sources of streams side by side, from their first items to their last, and close.
 
+        If all are URLs of live sources (docs/live-sources.md), their items are read as they arrive,
+        and `on_row` is called at once; most of them end only with an exception.
+
         >>> import streamsparql
         >>> session = streamsparql.Session()
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }"
@@ -515,8 +520,15 @@ class Session(Displayed):
         >>> query.rows()
         [Row(o="1", [3, 9)), Row(o="2", [11, 18))]
         """
-        for _ in self.replay(streams):
-            pass
+        live = {str(name): LiveStream.of(source) for name, source in streams.items()}
+        if not live or not all(isinstance(source, LiveStream) for source in live.values()):
+            for _ in self.replay(streams):
+                pass
+            return
+        self._check_sources(live)
+        readings = {name: self._stream(name).reading for name in live}
+        pump(self, {name: source.open(name, readings[name]) for name, source in live.items()})
+        self.close()
 
     def replay(self, streams: Mapping[str, Any]) -> Iterator[int]:
         """Do the same step by step; yield the least watermark of all streams after each step."""
@@ -524,10 +536,7 @@ class Session(Displayed):
         if self._guard.meter is not None:
             self._guard.meter.count_whole_run()
         sources = {str(name): source for name, source in streams.items()}
-        for name in self._engine.streams:
-            if name not in sources:
-                passed = ", ".join(f"<{other}>" for other in sources) or "none"
-                raise SourceError(f"missing stream <{name}>: a query reads it; passed: {passed}")
+        self._check_sources(sources)
         read = {name: self._stream(name) for name in sources}
         chunks = {n: self._engine.reader(known, sources[n]) for n, known in read.items()}
         while chunks:
@@ -544,6 +553,13 @@ class Session(Displayed):
                 self._process()
             yield min((known.mark for known in read.values()), default=INFINITY)
         self.close()
+
+    def _check_sources(self, sources: Mapping[str, Any]) -> None:
+        """Raise an error if a stream has no source."""
+        for name in self._engine.streams:
+            if name not in sources:
+                passed = ", ".join(f"<{other}>" for other in sources) or "none"
+                raise SourceError(f"missing stream <{name}>: a query reads it; passed: {passed}")
 
     def close(self) -> None:
         """End all streams, and emit the rows of the last windows; they can still be read."""
