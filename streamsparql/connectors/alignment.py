@@ -35,6 +35,8 @@ class PartitionClock:
 
         The last of them may be changed by the next call.
         """
+        if not len(stamps):
+            return stamps
         waits = np.maximum.accumulate(np.maximum(stamps, self.time))
         steps = np.diff(waits, prepend=self.time)
         if self._jump < 0 and (steps <= MAX_JUMP).all() and self.time >= 0:

@@ -43,6 +43,7 @@ AUTO = "auto"
 _RECORDS = ("json", "csv", "text")
 FORMATS = (*_RECORDS, *SYNTAXES)
 """The formats of messages; `text` is a record with the key `value`."""
+_STAMPS = frozenset({"t", "timestamp", "start", "end"})
 _CHUNK = 1 << 20
 
 
@@ -174,8 +175,12 @@ class Decoder:
                 records.append(record)
                 good.append(k)
         yield encoder.empty(rejects)
-        if records:
-            yield from self._items_of(records, places[good], encoder)
+        alike: dict[frozenset[str], list[int]] = {}
+        for row, record in enumerate(records):  # the first one decides where the stamps are
+            alike.setdefault(_STAMPS.intersection(record), []).append(row)
+        here = places[good]
+        for rows in alike.values():
+            yield from self._items_of([records[row] for row in rows], here[rows], encoder)
 
     def _items_of(
         self, records: Sequence[dict[str, Any]], places: IntArray, encoder: Encoder
