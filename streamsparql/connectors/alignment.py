@@ -63,5 +63,5 @@ class PartitionClock:
         if stamp >= self._jump - MAX_JUMP:
             self.time = self._jump
         else:
-            self._undecided[:] = np.minimum(self._undecided, max(self.time, stamp))
+            self._undecided[:] = np.minimum(self._undecided, self.time)
         self._jump = -1
