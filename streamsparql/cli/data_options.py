@@ -27,7 +27,7 @@ from streamsparql.cli.common_options import (
     split_name,
 )
 from streamsparql.cli.words import ReadingQuery, expand_names, place_files
-from streamsparql.connectors.urls import SOURCES, scheme_of
+from streamsparql.connectors.urls import LIVE_SOURCES, scheme_of
 from streamsparql.errors import SourceError, StreamSparqlError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add_together(
         "file, folder, URL (kafka:..); - is stdin",
         repeated("--stream", metavar="[IRI=]FILE", help="source of a stream"),
-        add("--follow", action="store_true", help="go on reading as files of streams grow"),
+        add("--follow", action="store_true", help="continue as the files of streams grow"),
     )
     add_together(
         "static graphs: the default, a named one",
@@ -132,7 +132,7 @@ def check_data(options: argparse.Namespace) -> None:
 def _is_live(text: str) -> bool:
     """Return whether a source, possibly after `IRI=`, is a live one."""
     parts = (text, text.partition("=")[2])
-    return any(scheme_of(part) in SOURCES for part in parts)
+    return any(scheme_of(part) in LIVE_SOURCES for part in parts)
 
 
 def raise_open_file_limit() -> None:

@@ -44,7 +44,7 @@ class Broadcast:
     def after(self, number: int, timeout: float) -> list[tuple[int, RowMessage]] | None:
         """Return messages after one; none if there are none in time.
 
-        None if they are not retained any more, or if there will be none.
+        None if they are not retained any more, or if the broadcast was closed.
         """
         with self._changed:
             if self.number <= number and not self.closed:

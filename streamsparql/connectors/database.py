@@ -24,11 +24,11 @@ from streamsparql.errors import EngineError
 from streamsparql.sinks.layout import Layout
 
 _MOST_UNCOMMITTED = 10_000
-KEY = "row_key"
+ROW_KEY = "row_key"
 """The column of the keys of rows."""
 
 
-def sink(url: ConnectorUrl, layout: Layout) -> DatabaseSink:
+def database_sink(url: ConnectorUrl, layout: Layout) -> DatabaseSink:
     """Return a table of the database of a URL."""
     table = url.text("table")
     if table is None:
@@ -38,10 +38,10 @@ def sink(url: ConnectorUrl, layout: Layout) -> DatabaseSink:
         return DatabaseSink(sqlite, lambda: sqlite.connect(url.path), table, layout, "?", url.shown)
     psycopg = client("psycopg", "postgresql")
     options = {"host": url.host, "port": url.port, "user": url.user, "password": url.password}
-    given = {name: value for name, value in options.items() if value}
+    options = {name: value for name, value in options.items() if value}
 
     def connect() -> Any:
-        return psycopg.connect(dbname=url.path or None, connect_timeout=15, **given)
+        return psycopg.connect(dbname=url.path or None, connect_timeout=15, **options)
 
     return DatabaseSink(psycopg, connect, table, layout, "%s", url.shown)
 
@@ -51,7 +51,7 @@ class DatabaseSink:
 
     >>> import sqlite3
     >>> connection = sqlite3.connect(":memory:")
-    >>> _ = connection.execute('CREATE TABLE r (row_key PRIMARY KEY, v, "start", "end")')
+    >>> _ = connection.execute('CREATE TABLE r (row_key PRIMARY ROW_KEY, v, "start", "end")')
     >>> layout = Layout("select", ("v",), ("start", "end"))
     >>> sink = DatabaseSink(sqlite3, lambda: connection, "r", layout, "?")
     >>> for _ in range(2):
@@ -74,11 +74,11 @@ class DatabaseSink:
         self._module, self._connect, self._shown = module, connect, shown
         self._messages = RowMessages(layout, "json")
         self._columns = [*layout.names, *layout.times]
-        names = ", ".join(map(_quoted, [KEY, *self._columns]))
+        names = ", ".join(map(_quoted, [ROW_KEY, *self._columns]))
         values = ", ".join([placeholder] * (len(self._columns) + 1))
         self._insert = (
             f"INSERT INTO {'.'.join(map(_quoted, table.split('.')))} ({names})"
-            f" VALUES ({values}) ON CONFLICT ({_quoted(KEY)}) DO NOTHING"
+            f" VALUES ({values}) ON CONFLICT ({_quoted(ROW_KEY)}) DO NOTHING"
         )
         self._uncommitted: list[tuple[Any, ...]] = []
         self._outage = Outage(shown)
@@ -115,7 +115,7 @@ class DatabaseSink:
                 self._outage.repaired()
 
     def _failure(self, error: Exception) -> EngineError:
-        columns = ", ".join([f"{KEY} TEXT PRIMARY KEY", *map(_quoted, self._columns)])
+        columns = ", ".join([f"{ROW_KEY} TEXT PRIMARY ROW_KEY", *map(_quoted, self._columns)])
         return EngineError(f"{self._shown}: {error}; expected a table with the columns {columns}")
 
     def _is_broken(self) -> bool:

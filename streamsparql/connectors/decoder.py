@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.connectors.graph_messages import SYNTAXES, graph_chunks
+from streamsparql.connectors.graph_messages import GRAPH_FORMATS, graph_message_chunks
 from streamsparql.connectors.message import Message
 from streamsparql.errors import SourceError
 from streamsparql.physical.batch import IntArray
@@ -37,11 +37,11 @@ from streamsparql.sources.tables import roles
 
 BROKER, ARRIVAL = "broker", "arrival"
 """Stamps that are not in the message: the time of the broker, or that of its arrival."""
-AUTO = "auto"
+GUESSED = "auto"
 """The mapping that is guessed from the first record."""
 
 _RECORDS = ("json", "csv", "text")
-FORMATS = (*_RECORDS, *SYNTAXES)
+MESSAGE_FORMATS = (*_RECORDS, *GRAPH_FORMATS)
 """The formats of messages; `text` is a record with the key `value`."""
 _STAMPS = frozenset({"t", "timestamp", "start", "end"})
 _CHUNK = 1 << 20
@@ -103,8 +103,8 @@ class Decoder:
 
     def __post_init__(self) -> None:
         """Check that the options fit the format."""
-        if self.format not in FORMATS:
-            known = ", ".join(FORMATS)
+        if self.format not in MESSAGE_FORMATS:
+            known = ", ".join(MESSAGE_FORMATS)
             raise SourceError(
                 f"unknown format {self.format!r} of messages; the formats are {known}"
             )
@@ -137,7 +137,7 @@ class Decoder:
         if self.format in _RECORDS:
             chunks = [*self._records(messages, places, encoder)]
         else:
-            chunks = [*graph_chunks(messages, self.format, encoder, self.outside)]
+            chunks = [*graph_message_chunks(messages, self.format, encoder, self.outside)]
         columns, of_item = _columns(chunks, encoder.terms, name)
         index = np.searchsorted(places, of_item)
         if self.outside:
@@ -228,7 +228,7 @@ class Decoder:
 
     @cached_property
     def _added(self) -> dict[str, Callable[[Message], Any]]:
-        """What a mapping reads of a message beside its record: ?TOPIC and ?KEY."""
+        """What a mapping reads of a message in addition to its record: ?TOPIC and ?KEY."""
         text = self.mapping or ""
         known: dict[str, Callable[[Message], Any]] = {
             "TOPIC": lambda message: message.topic,
@@ -239,7 +239,7 @@ class Decoder:
     def _mapped_items(
         self, records: Sequence[dict[str, Any]], places: IntArray, encoder: Encoder
     ) -> Iterator[Chunk]:
-        mapped = Mapped([], None if self.mapping == AUTO else self.mapping)
+        mapped = Mapped([], None if self.mapping == GUESSED else self.mapping)
         timed = not self.outside and self.reading.predicate is None
 
         def chunks(encoder: Encoder) -> Iterator[Chunk]:

@@ -2,7 +2,7 @@
 
     follow:wind.jsonl?map=m.rq     follow:logs/     follow:logs/*.nq?until=end
 
-Files are polled. A file that was rotated (renamed, and created anew under its name) is read to its
+Files are polled. A file that was rotated (renamed, and created again under its name) is read to its
 end, then the new one; one that was truncated is read from its beginning. A line counts once its end
 is there. Positions survive a rotation: the file is found by its number in the file system, or among
 the files next to it whose names begin with its name, and a checksum of its beginning.
@@ -39,7 +39,7 @@ _PAUSE = 0.05
 _HEAD = 256
 
 
-def layout(url: ConnectorUrl) -> dict[str, Any]:
+def follow_layout(url: ConnectorUrl) -> dict[str, Any]:
     """Return the format of the lines, by the extension of the first file, and its columns."""
     if url.hosts:
         raise SourceError(f"{url.shown}: a file has no host; write follow:PATH")
@@ -65,7 +65,7 @@ def _header(path: str, delimiter: str) -> list[str]:
     return [name.strip('"') for name in line.split("\t" if delimiter == "tab" else delimiter)]
 
 
-def transport(url: ConnectorUrl, decoder: Any) -> Follow:
+def follow_transport(url: ConnectorUrl, decoder: Any) -> Follow:
     """Return the files of a URL."""
     until_end = url.text("until", among=("end",)) == "end"
     header = decoder.format == "csv" and not url.text("columns")
@@ -76,8 +76,8 @@ def _paths(url: ConnectorUrl) -> list[str]:
     """Return the files that there are now: the file itself, those of a folder or of a pattern."""
     path = url.path
     if os.path.isdir(path):
-        found = [entry.path for entry in os.scandir(path) if entry.is_file()]
-        known = [name for name in found if extension_of(name) in _FORMATS]
+        paths = [entry.path for entry in os.scandir(path) if entry.is_file()]
+        known = [name for name in paths if extension_of(name) in _FORMATS]
         return sorted(name for name in known if not is_compressed(name))
     if not os.path.exists(path) and glob.has_magic(path):
         return sorted(filter(os.path.isfile, glob.glob(path)))
@@ -122,7 +122,7 @@ class _File:
         same = [path for path in like if os.stat(path).st_ino == inode] or like
         if not same:
             raise SourceError(
-                f"{self.path}: the file of the saved position was replaced, and is not beside it;"
+                f"{self.path}: the file of the saved position was replaced, and is not next to it;"
                 " items may be lost: start without the position to read what there is"
             )
         self._open(same[0])

@@ -23,7 +23,7 @@ from streamsparql.sources.nesting import CheckedJson, CheckedTripleTerms
 from streamsparql.sources.quads import line_chunks
 from streamsparql.sources.rdf import PendingItems, plain_stamp, trig_chunks
 
-SYNTAXES = {
+GRAPH_FORMATS = {
     "nt": pyoxigraph.RdfFormat.N_TRIPLES,
     "nq": pyoxigraph.RdfFormat.N_QUADS,
     "ttl": pyoxigraph.RdfFormat.TURTLE,
@@ -34,7 +34,7 @@ SYNTAXES = {
 _ALL = 1 << 30
 
 
-def graph_chunks(
+def graph_message_chunks(
     messages: Sequence[Message], syntax: str, encoder: Encoder, outside: bool
 ) -> Iterator[Chunk]:
     """Yield the triples of messages; with the stamp 0 if their stamps are `outside`."""
@@ -68,7 +68,7 @@ def _parsed(payload: bytes, syntax: str, name: str) -> list[Any]:
         content = CheckedTripleTerms(content, name)
     base = "file:///" if syntax == "jsonld" else None
     try:
-        return list(pyoxigraph.parse(content, format=SYNTAXES[syntax], base_iri=base))
+        return list(pyoxigraph.parse(content, format=GRAPH_FORMATS[syntax], base_iri=base))
     except SyntaxError as error:
         raise ValueError(f"not a message in {syntax}: {error}") from None
 

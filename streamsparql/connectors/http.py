@@ -32,7 +32,7 @@ _WAIT = 30.0
 _LARGEST = 1 << 26
 
 
-def transport(url: ConnectorUrl, decoder: Any) -> Endpoint:
+def http_transport(url: ConnectorUrl, decoder: Any) -> Endpoint:
     """Return an endpoint that listens."""
     return Endpoint(url)
 
@@ -47,12 +47,12 @@ class Endpoint(InboxTransport):
 
         class Handler(QuietHandler):
             def do_POST(self) -> None:  # noqa: N802 -- the name that the server calls
-                given = self.headers.get("Authorization", "")
+                authorization = self.headers.get("Authorization", "")
                 size = self.headers.get("Content-Length", "")
                 if self.path.partition("?")[0] != path:
                     self.send_error(404)
                 elif token is not None and not hmac.compare_digest(
-                    given.encode(), f"Bearer {token}".encode()
+                    authorization.encode(), f"Bearer {token}".encode()
                 ):
                     self.send_error(401)
                 elif not size.isdigit():
@@ -87,7 +87,7 @@ class Endpoint(InboxTransport):
         self.server.server_close()
 
 
-def sink(url: ConnectorUrl, layout: Layout) -> Webhook:
+def http_sink(url: ConnectorUrl, layout: Layout) -> Webhook:
     """Return a webhook."""
     kind = url.text("format", "json")
     return Webhook(url, RowMessages(layout, kind), _TYPES.get(kind, "application/json"))

@@ -80,7 +80,7 @@ class Inbox:
             return taken
 
     def start_at(self, number: int) -> None:
-        """Go on after the message of this number."""
+        """Continue after the message of this number."""
         self._number = number
 
     def end(self) -> None:
@@ -96,7 +96,7 @@ class Inbox:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let threads that wait for room go on."""
+        """Let threads that wait for room continue."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -135,7 +135,7 @@ class InboxTransport:
         return self.inbox.empty
 
     def seek(self, positions: Mapping[str, Position]) -> None:
-        """Go on with the number of a position: what was acknowledged is not received again."""
+        """Continue with the number of a position: what was acknowledged is not received again."""
         self._start = positions.get(self.inbox.partition, 0)
         self.inbox.start_at(self._start)
 

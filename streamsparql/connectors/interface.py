@@ -42,7 +42,7 @@ class Delivery(NamedTuple):
     items: Any
 
 
-class Source(Protocol):
+class LiveSource(Protocol):
     """A live source of the items of one stream."""
 
     replayable: bool
@@ -77,7 +77,7 @@ class Source(Protocol):
         """Release the connection. What was delivered and not committed stays uncommitted."""
 
 
-class Sink(Protocol):
+class LiveSink(Protocol):
     """A live sink of the rows of one query, whose `Layout` it was opened with."""
 
     def write(self, rows: pa.Table) -> None:
@@ -103,7 +103,7 @@ class Sink(Protocol):
         """Write what is left, and release the connection; a transaction is left uncommitted."""
 
 
-class TransactionalSink(Sink, Protocol):
+class TransactionalSink(LiveSink, Protocol):
     """A sink whose rows become visible together, when they are committed."""
 
     def prepare(self, checkpoint: str) -> None:
@@ -117,7 +117,7 @@ class TransactionalSink(Sink, Protocol):
         transaction that an earlier process left open. None if there is none."""
 
 
-def is_transactional(sink: Sink) -> bool:
+def is_transactional(sink: LiveSink) -> bool:
     """Return whether a sink is a `TransactionalSink`.
 
     >>> class Plain:

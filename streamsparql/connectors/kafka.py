@@ -53,7 +53,7 @@ def _topic(url: ConnectorUrl) -> str:
     return url.path
 
 
-def transport(url: ConnectorUrl, decoder: Any) -> KafkaTopic:
+def kafka_transport(url: ConnectorUrl, decoder: Any) -> KafkaTopic:
     """Return the topic of a URL as a source."""
     kafka = client("confluent_kafka", "kafka")
     topic, config = _topic(url), _configuration(url)
@@ -139,8 +139,8 @@ class KafkaTopic:
                 ) from None
             places = [partition(self._topic, n, instant) for n in numbers]
             for place in self._consumer.offsets_for_times(places, timeout=_WAIT):
-                found = place.offset if place.offset >= 0 else bounds[place.partition][1]
-                offsets[place.partition] = found
+                offset = place.offset if place.offset >= 0 else bounds[place.partition][1]
+                offsets[place.partition] = offset
         return offsets
 
     @property
@@ -238,7 +238,7 @@ class KafkaTopic:
 # -- sinks -----------------------------------------------------------------------------------------
 
 
-def sink(url: ConnectorUrl, layout: Layout) -> KafkaSink:
+def kafka_sink(url: ConnectorUrl, layout: Layout) -> KafkaSink:
     """Return the topic of a URL as a sink; transactional if the URL names its transactions."""
     kafka = client("confluent_kafka", "kafka")
     topic, config = _topic(url), _configuration(url)

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamsparql.connectors.loop import PATIENCE
 from streamsparql.connectors.message_source import MessageSource
-from streamsparql.connectors.sources import is_live, open_source
+from streamsparql.connectors.sources import is_live_url, open_live_source
 from streamsparql.sources import Mapped
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.encoder import Encoder
@@ -28,13 +28,13 @@ class LiveStream:
     @classmethod
     def of(cls, source: Any) -> Any:
         """Return the live stream of a URL, or of a mapping over one; any other source as it is."""
-        if isinstance(source, Mapped) and is_live(source.source):
+        if isinstance(source, Mapped) and is_live_url(source.source):
             return cls(source.source, source.mapping or "auto")
-        return cls(source) if is_live(source) else source
+        return cls(source) if is_live_url(source) else source
 
     def open(self, stream: str, reading: Reading) -> MessageSource:
         """Open the source of a stream."""
-        return open_source(self.url, stream, mapping=self.mapping, reading=reading)
+        return open_live_source(self.url, stream, mapping=self.mapping, reading=reading)
 
     def chunks(self, encoder: Encoder, size: int) -> Iterator[Chunk]:
         """Yield the items as they arrive, until the source ends.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from streamsparql.connectors.interface import Source
+from streamsparql.connectors.interface import LiveSource
 from streamsparql.physical.operator import INFINITY
 
 PATIENCE = 0.2
@@ -24,7 +24,7 @@ class Engine(Protocol):
 
 def pump(
     engine: Engine,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, LiveSource],
     step: Callable[[], object] = lambda: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:

@@ -49,7 +49,7 @@ class _Partition:
 
 
 class MessageSource:
-    """A `Source` over a transport and a decoder."""
+    """A `LiveSource` over a transport and a decoder."""
 
     def __init__(
         self,

@@ -120,7 +120,7 @@ def _properties(packet: str, **values: Any) -> Any:
     return properties
 
 
-def transport(url: ConnectorUrl, decoder: Any) -> MqttTopics:
+def mqtt_transport(url: ConnectorUrl, decoder: Any) -> MqttTopics:
     """Return the topics of a URL as a source."""
     return MqttTopics(url)
 
@@ -180,7 +180,7 @@ class MqttTopics(InboxTransport):
         self._connection.close()
 
 
-def sink(url: ConnectorUrl, layout: Layout) -> MqttSink:
+def mqtt_sink(url: ConnectorUrl, layout: Layout) -> MqttSink:
     """Return the topic of a URL as a sink."""
     return MqttSink(url, RowMessages(layout, url.text("format", "json")))
 

@@ -27,7 +27,7 @@ _FORMATS = {"jsonl": JsonLines, "ndjson": JsonLines, "csv": Csv, "nq": NQuads}
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
-def sink(url: ConnectorUrl, layout: Layout) -> RotatedFile:
+def rotation_sink(url: ConnectorUrl, layout: Layout) -> RotatedFile:
     """Return the file of a URL."""
     if url.hosts:
         raise EngineError(f"{url.shown}: a file has no host; write rotate:PATH")

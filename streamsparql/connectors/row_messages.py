@@ -18,7 +18,7 @@ from streamsparql.errors import EngineError
 from streamsparql.sinks.layout import Layout
 from streamsparql.sinks.text_formats import JsonLines, NQuads
 
-FORMATS = ("json", "sparql-json", "nq", "arrow")
+ROW_FORMATS = ("json", "sparql-json", "nq", "arrow")
 """Formats of messages: `json` has native values, `sparql-json` terms; `arrow` has many rows."""
 
 
@@ -40,9 +40,9 @@ class RowMessages:
     """
 
     def __init__(self, layout: Layout, kind: str) -> None:
-        if kind not in FORMATS:
+        if kind not in ROW_FORMATS:
             raise EngineError(
-                f"unknown format {kind!r} of messages; the formats are {', '.join(FORMATS)}"
+                f"unknown format {kind!r} of messages; the formats are {', '.join(ROW_FORMATS)}"
             )
         if kind == "nq" and not layout.triples:
             raise EngineError(f"nq needs triples, not rows of {layout.form.upper()}; use json")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamsparql.connectors.interface import Sink, is_transactional
-from streamsparql.connectors.urls import SINKS, connector, parse_url, scheme_of
+from streamsparql.connectors.interface import LiveSink, is_transactional
+from streamsparql.connectors.urls import LIVE_SINKS, connector, parse_url, scheme_of
 from streamsparql.sinks.layout import Layout
 
 
@@ -22,11 +22,11 @@ def is_live_sink(target: Any) -> bool:
     return scheme_of(target) is not None
 
 
-def open_live_sink(url: str, layout: Layout) -> Sink:
+def open_live_sink(url: str, layout: Layout) -> LiveSink:
     """Open the live sink of a URL, for the rows of this layout."""
     parsed = parse_url(url)
-    module = connector(parsed, SINKS, "sink")
-    sink: Sink = module.sink(parsed, layout)
+    module = connector(parsed, LIVE_SINKS, "sink")
+    sink: LiveSink = module("sink")(parsed, layout)
     try:
         parsed.check()
     except BaseException:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
-from streamsparql.connectors.decoder import ARRIVAL, AUTO, BROKER, Decoder
+from streamsparql.connectors.decoder import ARRIVAL, BROKER, GUESSED, Decoder
 from streamsparql.connectors.message_source import IDLE, MessageSource
-from streamsparql.connectors.urls import SOURCES, ConnectorUrl, connector, parse_url, scheme_of
+from streamsparql.connectors.urls import LIVE_SOURCES, ConnectorUrl, connector, parse_url, scheme_of
 from streamsparql.errors import SourceError
 from streamsparql.sources.local_times import zone_of
 from streamsparql.sources.mapping import mapped
@@ -16,29 +17,29 @@ from streamsparql.sources.reading import Reading
 from streamsparql.sources.stamps import PER_SECOND, StampReader
 
 
-def is_live(source: Any) -> bool:
+def is_live_url(source: Any) -> bool:
     """Return whether a source of a stream is the URL of a live source.
 
-    >>> is_live("kafka://broker/topic"), is_live("wind.nq"), is_live([])
+    >>> is_live_url("kafka://broker/topic"), is_live_url("wind.nq"), is_live_url([])
     (True, False, False)
     """
     return scheme_of(source) is not None
 
 
-def open_source(
+def open_live_source(
     url: str, stream: str = "s", *, mapping: str | None = None, reading: Reading | None = None
 ) -> MessageSource:
     """Open the live source of a URL; `mapping` and `reading` hold unless the URL has others.
 
-    >>> open_source("mail://host/inbox")
+    >>> open_live_source("mail://host/inbox")
     Traceback (most recent call last):
     streamsparql.errors.SourceError: mail://host/inbox: unknown source mail:; there are follow:
     """
     parsed = parse_url(url)
-    module = connector(parsed, SOURCES, "source")
+    module = connector(parsed, LIVE_SOURCES, "source")
     decoder = _decoder(parsed, f"<{stream}>", mapping, reading or Reading(), module)
     idle = parsed.seconds("idle", IDLE)
-    transport = module.transport(parsed, decoder)
+    transport = module("transport")(parsed, decoder)
     try:
         parsed.check()
     except SourceError:
@@ -48,10 +49,15 @@ def open_source(
 
 
 def _decoder(
-    url: ConnectorUrl, stream: str, mapping: str | None, reading: Reading, module: Any
+    url: ConnectorUrl,
+    stream: str,
+    mapping: str | None,
+    reading: Reading,
+    module: Callable[[str], Any],
 ) -> Decoder:
     """Return the decoder that a URL describes."""
-    layout = module.layout(url) if hasattr(module, "layout") else {}
+    layout_of = module("layout")
+    layout = {} if layout_of is None else layout_of(url)
     mapping = _mapping(url) or mapping
     kind = url.text("format") or layout.get("format") or ("json" if mapping else None)
     if kind is None:
@@ -85,7 +91,7 @@ def _decoder(
 def _mapping(url: ConnectorUrl) -> str | None:
     """Return the text of the mapping that a URL names: a file, a CONSTRUCT, or `auto`."""
     name: str | None = url.text("map")
-    if name is None or name == AUTO:
+    if name is None or name == GUESSED:
         return name
     if "{" not in name and not os.path.exists(name):
         raise SourceError(f"{url.shown}: map={name}: no such file")

@@ -67,7 +67,7 @@ def events_of(lines: Iterable[bytes], last: str = "") -> Iterator[ServerEvent | 
                 yield int(value[:9])
 
 
-def transport(url: ConnectorUrl, decoder: Any) -> ServerEvents:
+def sse_transport(url: ConnectorUrl, decoder: Any) -> ServerEvents:
     """Return the events of a server."""
     return ServerEvents(url)
 
@@ -182,7 +182,7 @@ class ServerEvents(InboxTransport):
             self._connection.close()
 
 
-def sink(url: ConnectorUrl, layout: Layout) -> BroadcastSink:
+def sse_sink(url: ConnectorUrl, layout: Layout) -> BroadcastSink:
     """Return a server whose events are rows."""
     broadcast = Broadcast()
     path = f"/{url.path}"
@@ -208,12 +208,12 @@ def _send_events(handler: BaseHTTPRequestHandler, broadcast: Broadcast) -> None:
     known = None if last is None else broadcast.number_of(last)
     number = broadcast.number if known is None else known
     try:
-        while (found := broadcast.after(number, 1.0)) is not None:
+        while (sent := broadcast.after(number, 1.0)) is not None:
             text = b"".join(
                 b"id: %s\ndata: %s\n\n" % (message.key.encode(), message.payload)
-                for _, message in found
+                for _, message in sent
             )
             handler.wfile.write(text or b":\n\n")
-            number = found[-1][0] if found else number
+            number = sent[-1][0] if sent else number
     except OSError:
         return

@@ -1,14 +1,14 @@
 """URLs of live sources and sinks: `kafka://host/topic?format=json&map=m.rq`, `follow:wind.nq`.
 
 The scheme names the connector, which is a module that is imported when it is used. The options of
-the query part are its own, and those of `open_source`; an unknown one is an error.
+the query part are its own, and those of `open_live_source`; an unknown one is an error.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -20,7 +20,7 @@ from streamsparql.text.durations import parse_duration
 from streamsparql.text.extras import install
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=//)|(follow|rotate|sqlite):")
-SOURCES = {
+LIVE_SOURCES = {
     "kafka": "kafka",
     "mqtt": "mqtt",
     "mqtts": "mqtt",
@@ -31,8 +31,8 @@ SOURCES = {
     "http+listen": "http",
     "follow": "follow",
 }
-"""The modules of sources, by scheme; each has a function `transport`."""
-SINKS = {
+"""The modules of sources, by scheme; `kafka` has `kafka_transport`."""
+LIVE_SINKS = {
     "kafka": "kafka",
     "mqtt": "mqtt",
     "mqtts": "mqtt",
@@ -44,7 +44,7 @@ SINKS = {
     "sqlite": "database",
     "rotate": "rotation",
 }
-"""The modules of sinks, by scheme; each has a function `sink`."""
+"""The modules of sinks, by scheme; `kafka` has `kafka_sink`."""
 _Value = TypeVar("_Value")
 KNOWN = frozenset(
     "after agent columns delimiter events format idle map send stamp token unit zone".split()
@@ -187,15 +187,20 @@ def parse_url(text: str) -> ConnectorUrl:
     return ConnectorUrl(scheme.lower(), hosts, user, password, unquote(rest), options)
 
 
-def connector(url: ConnectorUrl, modules: dict[str, str], what: str) -> Any:
-    """Import the module of a connector; raise an error for an unknown scheme."""
+def connector(url: ConnectorUrl, modules: Mapping[str, str], what: str) -> Callable[[str], Any]:
+    """Return what returns the functions of a connector; raise an error for an unknown scheme.
+
+    >>> connector(parse_url("follow:a.nq"), LIVE_SOURCES, "source")("transport").__name__
+    'follow_transport'
+    """
     name = modules.get(url.scheme)
     if name is None:
         raise SourceError(
             f"{url.shown}: unknown {what} {url.scheme}:; there are"
             f" {', '.join(f'{scheme}:' for scheme in modules)}"
         )
-    return import_module(f"streamsparql.connectors.{name}")
+    module = import_module(f"streamsparql.connectors.{name}")
+    return lambda function: getattr(module, f"{name}_{function}", None)
 
 
 def client(module: str, extra: str) -> Any:

@@ -22,7 +22,7 @@ from streamsparql.sinks.layout import Layout
 _WAIT = 15.0
 
 
-def transport(url: ConnectorUrl, decoder: Any) -> WebSocket:
+def websocket_transport(url: ConnectorUrl, decoder: Any) -> WebSocket:
     """Return the messages of a server."""
     return WebSocket(client("websockets.sync.client", "websocket"), url)
 
@@ -85,7 +85,7 @@ class WebSocket(InboxTransport):
         self._thread.join(_WAIT)
 
 
-def sink(url: ConnectorUrl, layout: Layout) -> BroadcastSink:
+def websocket_sink(url: ConnectorUrl, layout: Layout) -> BroadcastSink:
     """Return a server that sends rows to all who are connected."""
     server = client("websockets.sync.server", "websocket")
     closed = client("websockets.exceptions", "websocket").ConnectionClosed
@@ -94,11 +94,11 @@ def sink(url: ConnectorUrl, layout: Layout) -> BroadcastSink:
     def handle(socket: Any) -> None:
         number = broadcast.number
         try:
-            while (found := broadcast.after(number, 1.0)) is not None:
-                for _, message in found:
+            while (sent := broadcast.after(number, 1.0)) is not None:
+                for _, message in sent:
                     socket.send(message.payload.decode())
-                if found:
-                    number = found[-1][0]
+                if sent:
+                    number = sent[-1][0]
                 else:
                     socket.ping()
             socket.close(1013 if not broadcast.closed else 1001)

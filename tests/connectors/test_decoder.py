@@ -1,4 +1,4 @@
-"""From messages to items: the formats, their stamps, blank nodes, and what is no message."""
+"""From messages to items: the formats, their stamps, blank nodes, and messages that are not valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsparql.connectors.alignment import PartitionClock
-from streamsparql.connectors.decoder import FORMATS, Block, Decoder
+from streamsparql.connectors.decoder import MESSAGE_FORMATS, Block, Decoder
 from streamsparql.connectors.message import Message
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.errors import SourceError
@@ -116,7 +116,7 @@ def test_one_bad_record_rejects_no_other() -> None:
     assert [place for place, _ in rejects] == [1, 3, 4]
 
 
-@given(st.sampled_from(FORMATS), st.lists(st.binary(max_size=40), min_size=1, max_size=4))
+@given(st.sampled_from(MESSAGE_FORMATS), st.lists(st.binary(max_size=40), min_size=1, max_size=4))
 def test_any_bytes_are_items_or_rejects(kind: str, payloads: list[bytes]) -> None:
     mapping = V if kind == "text" else None
     columns = ("s", "p", "o", "t") if kind == "csv" else ()

@@ -12,7 +12,7 @@ import pytest
 
 import streamsparql
 from streamsparql.connectors.message_source import MessageSource
-from streamsparql.connectors.sources import open_source
+from streamsparql.connectors.sources import open_live_source
 from streamsparql.errors import SourceError
 
 QUERY = "SELECT ?v FROM STREAM <s> WINDOW RANGE 1 MS FIXED { ?x <v> ?v }"
@@ -26,7 +26,7 @@ def opened() -> Iterator[Open]:
     sources = []
 
     def open_path(path: Path) -> MessageSource:
-        sources.append(open_source(f"follow:{path}", "s", mapping=MAPPING))
+        sources.append(open_live_source(f"follow:{path}", "s", mapping=MAPPING))
         return sources[-1]
 
     yield open_path
@@ -177,7 +177,7 @@ def test_lines_of_csv_have_the_columns_of_the_header(tmp_path: Path, opened: Ope
     ("url", "message"),
     [
         ("folow:a.nq", "No such file"),
-        ("mail://a/b", "unknown source mail:; there are follow:"),
+        ("mail://a/b", "unknown source mail:; there are kafka:"),
         ("follow:a.nq?until=now", "until=now: expected end"),
         ("follow:a.nq?untl=end", "unknown option untl; did you mean until"),
         ("follow:a.nq.gz", "does not grow by lines"),

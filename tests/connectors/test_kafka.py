@@ -15,7 +15,7 @@ from support.brokers import Kafka, wait_for
 import streamsparql
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sinks import open_live_sink
-from streamsparql.connectors.sources import open_source
+from streamsparql.connectors.sources import open_live_source
 from streamsparql.errors import DataWarning, SourceError
 from streamsparql.sinks import Layout
 
@@ -47,7 +47,7 @@ def produce(broker: Kafka, name: str, *messages: tuple[int, bytes | dict[str, An
 
 
 def opened(broker: Kafka, name: str, options: str = "") -> MessageSource:
-    return open_source(f"kafka://{broker.address}/{name}?{options}", mapping=MAPPING)
+    return open_live_source(f"kafka://{broker.address}/{name}?{options}", mapping=MAPPING)
 
 
 def values(source: MessageSource, least: int) -> list[str]:
@@ -169,7 +169,7 @@ def test_unreachable_brokers_and_unknown_topics_are_errors(kafka: Kafka) -> None
     with pytest.raises(SourceError, match="nknown topic"):
         opened(kafka, "nowhere", "allow.auto.create.topics=false")
     with pytest.raises(SourceError, match="write kafka://HOST:PORT/TOPIC"):
-        open_source("kafka:topic", mapping=MAPPING)
+        open_live_source("kafka:topic", mapping=MAPPING)
 
 
 def rows(*numbers: int) -> pa.Table:
@@ -199,7 +199,7 @@ def test_rows_of_a_transaction_are_visible_once_it_is_committed(kafka: Kafka) ->
 
 
 def test_the_command_line_reads_and_writes_topics(kafka: Kafka, tmp_path: Any) -> None:
-    """Rows come out while the run goes on; an interrupt ends it."""
+    """Rows are written during the run; an interrupt ends it."""
     here, there = topic(kafka), topic(kafka)
     (tmp_path / "q.rq").write_text(QUERY)
     (tmp_path / "m.rq").write_text(MAPPING)

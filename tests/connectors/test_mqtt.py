@@ -12,7 +12,7 @@ from support.brokers import Mosquitto, wait_for
 
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sinks import open_live_sink
-from streamsparql.connectors.sources import open_source
+from streamsparql.connectors.sources import open_live_source
 from streamsparql.errors import DataWarning, SourceError
 from streamsparql.sinks import Layout
 
@@ -39,7 +39,7 @@ def publish(publisher: Any, topic: str, *payloads: str) -> None:
 
 def opened(broker: Mosquitto, topic: str, options: str = "") -> MessageSource:
     url = f"mqtt://127.0.0.1:{broker.port}/{topic}?{options}"
-    return open_source(url, mapping=MAPPING)
+    return open_live_source(url, mapping=MAPPING)
 
 
 def values(source: MessageSource, least: int) -> list[str]:
@@ -124,4 +124,4 @@ def test_rows_are_published_with_keys(mosquitto: Mosquitto) -> None:
 
 def test_a_broker_that_is_not_there_is_an_error() -> None:
     with pytest.raises(SourceError, match="refused"):
-        open_source("mqtt://127.0.0.1:1/t", mapping=MAPPING)
+        open_live_source("mqtt://127.0.0.1:1/t", mapping=MAPPING)

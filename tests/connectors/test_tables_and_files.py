@@ -44,8 +44,8 @@ def test_a_row_of_postgresql_is_there_once_after_an_outage(postgres: Postgres) -
         sink.flush()
     sink.close()
     with psycopg.connect(postgres.url) as connection:
-        found = connection.execute('SELECT v, "start" FROM rows ORDER BY v').fetchall()
-    assert found == [(1, 1), (2, 2), (3, 3), (3, 3)]
+        stored = connection.execute('SELECT v, "start" FROM rows ORDER BY v').fetchall()
+    assert stored == [(1, 1), (2, 2), (3, 3), (3, 3)]
 
 
 def test_what_a_table_lacks_is_an_error(postgres: Postgres, tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_reports_are_rows_of_sqlite(tmp_path: Path) -> None:
     sink.write(pa.table({"v": ['"a"', None], "instant": [5, 10]}))
     sink.close()
     with sqlite3.connect(tmp_path / "a.db") as connection:
-        found = connection.execute("SELECT v, instant FROM r").fetchall()
+        stored = connection.execute("SELECT v, instant FROM r").fetchall()
     connection.close()
-    assert found == [("a", 5), (None, 10)]
+    assert stored == [("a", 5), (None, 10)]
 
 
 @pytest.mark.parametrize(("name", "size"), [("r.jsonl", 60), ("r.csv", 20)])

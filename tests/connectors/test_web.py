@@ -1,4 +1,4 @@
-"""WebSocket, Server-Sent Events, HTTP: what is cut off, repeated, refused, and what is no message."""
+"""WebSocket, Server-Sent Events, HTTP: what is cut off, repeated, refused, and not valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.brokers import free_port, wait_for
 
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sinks import open_live_sink
-from streamsparql.connectors.sources import open_source
+from streamsparql.connectors.sources import open_live_source
 from streamsparql.errors import DataWarning, EngineError, SourceError
 from streamsparql.sinks import Layout
 
@@ -27,7 +27,7 @@ LAYOUT = Layout("select", ("v",), ("start", "end"))
 
 @contextmanager
 def opened(url: str) -> Iterator[MessageSource]:
-    source = open_source(url, mapping=MAPPING)
+    source = open_live_source(url, mapping=MAPPING)
     try:
         yield source
     finally:
@@ -143,7 +143,7 @@ def test_rows_are_broadcast_as_events_and_resumed() -> None:
         lines.close()
     assert json.loads(first[1].removeprefix(b"data: "))["start"] == 1
     last = first[0].removeprefix(b"id: ").strip().decode()
-    source = open_source(f"{url}?after={last}", mapping="CONSTRUCT { <x> <v> ?start } {}")
+    source = open_live_source(f"{url}?after={last}", mapping="CONSTRUCT { <x> <v> ?start } {}")
     assert source.position() == {"partitions": {url: {"id": last, "number": 0}}}
     ((_, items),) = wait_for(lambda: source.poll(0.2), "the second row")
     assert [text[:2] for text in items.items["object"].to_pylist()] == ['"2']

@@ -24,6 +24,8 @@ from uuid import uuid4
 
 import pytest
 
+from streamsparql.overriding import override
+
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 BROKERS = Path(
     os.environ.get("STREAMSPARQL_TEST_BROKERS", _CACHE / "streamsparql" / "test-brokers")
@@ -218,7 +220,7 @@ class Mosquitto(Server):
         self.configuration = ""
 
     def command(self) -> tuple[Sequence[str], dict[str, str]]:
-        """Return the command of the broker, which remembers sessions while it is stopped."""
+        """Return the command of the broker, which keeps sessions while it is stopped."""
         folder = f"{self.folder}/"
         lines = [f"listener {self.port} 127.0.0.1", "allow_anonymous true", "persistence true"]
         lines += [f"persistence_location {folder}", "user root", "max_queued_messages 0"]
@@ -247,6 +249,11 @@ class Postgres(Server):
             os.chown(self.folder, 65534, 65534)
         setup = [str(self._bin / "initdb"), "-D", "data", "-A", "trust", "-U", "test", "-N"]
         subprocess.run([*self._user, *setup], cwd=self.folder, check=True, capture_output=True)
+
+    @override
+    def _listens(self) -> bool:
+        ready = [str(self._bin / "pg_isready"), "-h", "127.0.0.1", "-p", str(self.port)]
+        return super()._listens() and not subprocess.run(ready, capture_output=True).returncode
 
     @property
     def url(self) -> str:
