@@ -51,7 +51,7 @@ class DatabaseSink:
 
     >>> import sqlite3
     >>> connection = sqlite3.connect(":memory:")
-    >>> _ = connection.execute('CREATE TABLE r (row_key PRIMARY ROW_KEY, v, "start", "end")')
+    >>> _ = connection.execute('CREATE TABLE r (row_key PRIMARY KEY, v, "start", "end")')
     >>> layout = Layout("select", ("v",), ("start", "end"))
     >>> sink = DatabaseSink(sqlite3, lambda: connection, "r", layout, "?")
     >>> for _ in range(2):
@@ -115,7 +115,7 @@ class DatabaseSink:
                 self._outage.repaired()
 
     def _failure(self, error: Exception) -> EngineError:
-        columns = ", ".join([f"{ROW_KEY} TEXT PRIMARY ROW_KEY", *map(_quoted, self._columns)])
+        columns = ", ".join([f"{ROW_KEY} TEXT PRIMARY KEY", *map(_quoted, self._columns)])
         return EngineError(f"{self._shown}: {error}; expected a table with the columns {columns}")
 
     def _is_broken(self) -> bool:

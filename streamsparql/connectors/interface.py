@@ -93,7 +93,9 @@ class LiveSink(Protocol):
         """Return the place after the rows so far, called after `flush`; None without places."""
 
     def truncate(self, position: Position) -> None:
-        """Remove what was written after a position; called before the first write.
+        """Remove what was written after a position, or nothing if that is None.
+
+        It is called before the first write.
 
         A sink without positions ignores it: its rows have stable keys, so that a row that is
         written again differs from a new one.

@@ -14,7 +14,7 @@ class Outage:
 
     >>> import warnings
     >>> outage = Outage("mqtt://broker/t")
-    >>> with warnings.catch_warnings(record=True) as said:
+    >>> with warnings.catch_warnings(record=True, action="always") as said:
     ...     pauses = [outage.pause("connection refused") for _ in range(9)]
     >>> len(said), pauses[0] < pauses[5], max(pauses) <= 30
     (1, True, True)

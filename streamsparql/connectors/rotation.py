@@ -93,6 +93,8 @@ class RotatedFile:
         except OSError as error:
             raise EngineError(f"{self._path}: {error.strerror}") from None
         self._since = self._now()
+        self._is_empty = not self._file.tell()
+        """Whether it has no rows."""
         target = _WithoutHeader(self._file)
         self._writer = _FORMATS[self._kind](target, self._layout)
         target.in_header = False
@@ -104,13 +106,14 @@ class RotatedFile:
         size = self._file.tell()
         is_full = self._size is not None and size >= self._size
         is_old = self._period is not None and self._now() - self._since >= self._period
-        if size and (is_full or is_old):
+        if not self._is_empty and (is_full or is_old):
             self.flush()
             self._file.close()
             self._number += 1
             os.rename(self._path, self._full(self._number))
             self._open()
         self._writer.write(rows)
+        self._is_empty = False
 
     def flush(self) -> None:
         """Write all rows to the disk."""
@@ -123,7 +126,9 @@ class RotatedFile:
 
     def truncate(self, position: Position) -> None:
         """Remove what was written after a position."""
-        full, size = (0, 0) if position is None else (position["full"], position["bytes"])
+        if position is None:
+            return
+        full, size = position["full"], position["bytes"]
         if full > self._number or (full == self._number and size > self._file.tell()):
             raise EngineError(
                 f"{self._path}: it is shorter than at the position: it was changed or removed"

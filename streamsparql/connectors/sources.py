@@ -31,9 +31,9 @@ def open_live_source(
 ) -> MessageSource:
     """Open the live source of a URL; `mapping` and `reading` hold unless the URL has others.
 
-    >>> open_live_source("mail://host/inbox")
+    >>> open_live_source("follow:wind.jsonl?untl=end")
     Traceback (most recent call last):
-    streamsparql.errors.SourceError: mail://host/inbox: unknown source mail:; there are follow:
+    streamsparql.errors.SourceError: follow:wind.jsonl: unknown option untl; did you mean until?...
     """
     parsed = parse_url(url)
     module = connector(parsed, LIVE_SOURCES, "source")
