@@ -123,6 +123,7 @@ class KafkaTopic:
             for n in numbers
         }
         offsets = {n: low for n, (low, _) in bounds.items()}
+        self._first_of_all = dict(offsets)
         if start is None and self._group is not None:
             places = [partition(self._topic, n) for n in numbers]
             for place in self._consumer.committed(places, timeout=_WAIT):
@@ -216,7 +217,8 @@ class KafkaTopic:
         return partition in self._at_end
 
     def seek(self, positions: Mapping[str, Position]) -> None:
-        """Start at these offsets."""
+        """Start at these offsets, and at the beginning of partitions without one."""
+        self._start = dict(self._first_of_all)
         for name, offset in positions.items():
             if name not in self._numbers:
                 raise SourceError(f"{self._shown}: the position is that of another topic: {name}")

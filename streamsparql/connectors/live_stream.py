@@ -8,6 +8,7 @@ from typing import Any
 from streamsparql.connectors.loop import PATIENCE
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sources import is_live_url, open_live_source
+from streamsparql.limits import active_meter
 from streamsparql.sources import Mapped
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.encoder import Encoder
@@ -48,6 +49,8 @@ class LiveStream:
                 if self._stopped is not None:
                     raise self._stopped
                 deliveries = source.poll(PATIENCE)
+                if (meter := active_meter()) is not None:  # a limit of time is one of computing
+                    meter.restart()
                 for _, items in deliveries:
                     yield from items.chunks(encoder, size)
                 if deliveries:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,6 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import streamsparql
+from streamsparql.cli import main
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sources import open_live_source
 from streamsparql.errors import SourceError
@@ -199,3 +203,46 @@ def test_a_session_reads_a_url(tmp_path: Path) -> None:
     query: Any = session.register(QUERY)
     session.run({"s": f"follow:{tmp_path}/a.jsonl?until=end&map={tmp_path}/m.rq"})
     assert [row.value("v") for row in query.rows()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-q", QUERY, "--stream", "kafka://a/b", "--engine", "spark"], "requires --engine embed"),
+        (["-q", QUERY, "a.nq", "--follow", "--engine", "spark"], "requires --engine embedded"),
+        (["-q", QUERY, "-", "--follow"], "--follow applies to files and folders"),
+        (["-q", QUERY, "a.nq", "follow:b.nq"], "a live one is the only source"),
+        (["one.rq", "two.rq", "follow:b.nq", "-o", "kafka://a/b"], "takes the rows of one query"),
+    ],
+)
+def test_what_live_sources_cannot_do_is_refused(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.rq", "two.rq"):
+        (tmp_path / name).write_text(QUERY)
+    (tmp_path / "a.nq").touch()
+    with pytest.raises(SystemExit):
+        sys.exit(main(["run", *arguments]))
+    assert message in capsys.readouterr().err
+
+
+def test_follow_reads_files_as_they_grow(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, 1, 5)
+    (tmp_path / "m.rq").write_text(MAPPING)
+    command = [sys.executable, "-m", "streamsparql", "run", "-q", QUERY, str(path), "--follow"]
+    command += ["--map", str(tmp_path / "m.rq"), "--output", "csv"]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    assert [run.stdout.readline() for _ in range(2)] == ["v,start,end\n", "1,1,2\n"]
+    write(path, 9)
+    assert run.stdout.readline() == "5,5,6\n"
+    run.send_signal(signal.SIGINT)
+    rest, said = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert (rest, said.partition(":")[0]) == ("", "interrupted, complete up to 9 ms")
