@@ -9,13 +9,15 @@ from streamsparql.connectors.loop import PATIENCE
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sources import is_live_url, open_live_source
 from streamsparql.limits import active_meter
+from streamsparql.overriding import override
 from streamsparql.sources import Mapped
 from streamsparql.sources.chunk import Chunk
+from streamsparql.sources.decoded import ChunkSource
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.reading import Reading
 
 
-class LiveStream:
+class LiveStream(ChunkSource):
     """The URL of a live source, and the mapping of its records; it is opened when it is read.
 
     >>> LiveStream.of("wind.nq"), LiveStream.of("follow:wind.nq")
@@ -37,11 +39,9 @@ class LiveStream:
         """Open the source of a stream."""
         return open_live_source(self.url, stream, mapping=self.mapping, reading=reading)
 
+    @override
     def chunks(self, encoder: Encoder, size: int) -> Iterator[Chunk]:
-        """Yield the items as they arrive, until the source ends.
-
-        What was yielded is acknowledged when the next items are asked for: then it was processed.
-        """
+        # What was yielded is committed when the next items are requested: it was processed then.
         stream = encoder.stream.removeprefix("<").removesuffix(">")
         source = self.open(stream, encoder.reading)
         try:

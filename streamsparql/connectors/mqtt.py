@@ -5,6 +5,9 @@
 Messages of QoS 1 and 2 are acknowledged when they are committed. With `client=` the broker keeps
 those that it has not acknowledged while the connection is down, and the process: each is received
 at least once. A mapping reads the topic as ?TOPIC.
+
+Brokers limit how many messages are not acknowledged (mosquitto: 20, `max_inflight_messages`): with
+checkpoints, raise that limit, or pass `ack=received`.
 """
 
 from __future__ import annotations
@@ -134,6 +137,7 @@ class MqttTopics(InboxTransport):
         self._quality = url.number("qos", 1)
         if self._quality > 2:
             raise SourceError(f"{url.shown}: qos={self._quality}: expected 0, 1 or 2")
+        self._at_once = url.text("ack", "committed", among=("committed", "received")) == "received"
         self._lock = Lock()
         self._open: dict[int, tuple[int, int]] = {}
         """The number and the quality of the messages that are not acknowledged, by their ids."""
@@ -161,7 +165,10 @@ class MqttTopics(InboxTransport):
     @override
     def receive(self, timeout: float, paused: Any) -> list[Any]:
         self._connection.report()
-        return super().receive(timeout, paused)
+        messages = super().receive(timeout, paused)
+        if messages and self._at_once:
+            self.commit({self.inbox.partition: messages[-1].place})
+        return messages
 
     @override
     def commit(self, positions: Mapping[str, Position]) -> None:

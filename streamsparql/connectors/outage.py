@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from streamsparql.errors import warn
+from streamsparql.errors import ConnectionWarning, warn
 
 _FIRST, _LONGEST = 0.2, 30.0
 
@@ -27,7 +27,7 @@ class Outage:
     def report(self, reason: object) -> None:
         """Warn that the connection broke; once, until it is repaired."""
         if not self._attempts:
-            warn(f"{self._name}: {reason}; connecting again until it succeeds")
+            warn(f"{self._name}: {reason}; connecting again until it succeeds", ConnectionWarning)
         self._attempts += 1
 
     def pause(self, reason: object) -> float:

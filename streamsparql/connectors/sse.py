@@ -116,13 +116,14 @@ class ServerEvents(InboxTransport):
     def _run(self) -> None:
         """Receive events, and connect again, until the transport is closed or the server ends."""
         last, number = self._start["id"], self._start["number"]
-        attempts = Outage(self.inbox.partition)
+        attempts, connected = Outage(self.inbox.partition), False
         while not self._closing.is_set():
             reason: object = "the server closed the connection"
             try:
                 response = self._opened(last)
                 if response is None:
                     return
+                connected = True
                 for event in events_of(response, last):
                     attempts.repaired()
                     if isinstance(event, int):
@@ -135,6 +136,9 @@ class ServerEvents(InboxTransport):
                         self.inbox.put(event.data, after=after, topic=event.kind)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 reason = error
+                if not connected:
+                    self.inbox.fail(f"{self.inbox.partition}: {error}")
+                    return
             if self._closing.is_set():
                 return
             self._said.append(reason)
@@ -152,7 +156,9 @@ class ServerEvents(InboxTransport):
             )
         else:
             self._connection = http.client.HTTPConnection(host, port, timeout=_WAIT)
-        headers = {**self._headers, **({"Last-Event-ID": last} if last else {})}
+        headers = dict(self._headers)
+        if last:
+            headers["Last-Event-ID"] = last.encode().decode("latin-1")  # as http.client encodes it
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._connection.request("GET", path, headers=headers)
         self._socket = self._connection.sock

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
+from streamsparql.overriding import override
 from streamsparql.physical.batch import IntArray
 from streamsparql.sources.chunk import Chunk, Origin, Reject
 from streamsparql.sources.encoder import Encoder
@@ -17,16 +18,16 @@ from streamsparql.sources.stamps import StampReader
 from streamsparql.sources.tables import chunk_of_batch
 
 
-@runtime_checkable
-class ChunkSource(Protocol):
+class ChunkSource(ABC):
     """A source that yields chunks by itself: a live one, or what it decoded."""
 
+    @abstractmethod
     def chunks(self, encoder: Encoder, size: int) -> Iterator[Chunk]:
         """Yield the items in chunks of at most this size."""
 
 
 @dataclass(frozen=True)
-class Decoded:
+class Decoded(ChunkSource):
     """Items with their places in partitions, in the order in which they count.
 
     `items` has the columns of `tables`, with times in milliseconds: an item has been stamped, so
@@ -44,8 +45,8 @@ class Decoded:
     which: IntArray | None = None
     """With several partitions, the index of that of each item."""
 
+    @override
     def chunks(self, encoder: Encoder, size: int) -> Iterator[Chunk]:
-        """Yield the items, and the rejects with the last of them."""
         encoder = encoder.with_unit(self.unit, self.names[0])
         encoder.reading = Reading(StampReader("ms"), cells=encoder.reading.cells)
         encoder.pending = list(self.rejects)

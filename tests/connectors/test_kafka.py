@@ -16,7 +16,7 @@ import streamsparql
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sinks import open_live_sink
 from streamsparql.connectors.sources import open_live_source
-from streamsparql.errors import DataWarning, SourceError
+from streamsparql.errors import ConnectionWarning, SourceError
 from streamsparql.sinks import Layout
 
 kafka_client = pytest.importorskip("confluent_kafka")
@@ -156,7 +156,7 @@ def test_a_broker_that_stops_and_starts_loses_nothing(kafka: Kafka) -> None:
     source = opened(kafka, name)
     assert values(source, 1) == ["1"]
     kafka.stop()
-    with pytest.warns(DataWarning, match="connecting again") as said:
+    with pytest.warns(ConnectionWarning, match="connecting again") as said:
         assert source.poll(1) == []
     assert len(said) == 1
     kafka.start()

@@ -13,7 +13,7 @@ from support.brokers import Mosquitto, wait_for
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sinks import open_live_sink
 from streamsparql.connectors.sources import open_live_source
-from streamsparql.errors import DataWarning, SourceError
+from streamsparql.errors import ConnectionWarning, SourceError
 from streamsparql.sinks import Layout
 
 paho = pytest.importorskip("paho.mqtt.client")
@@ -91,7 +91,7 @@ def test_a_broker_that_stops_repeats_nothing_within_a_process(
     assert values(source, 2) == ["1", "2"]
     source.commit({"partitions": {"d": 1}})
     mosquitto.stop()
-    with pytest.warns(DataWarning, match="connecting again"):
+    with pytest.warns(ConnectionWarning, match="connecting again"):
         assert source.poll(1) == []
     mosquitto.start()
     wait_for(publisher.is_connected, "the publisher is connected again")

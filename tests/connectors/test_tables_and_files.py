@@ -15,7 +15,7 @@ import pytest
 from support.brokers import Postgres
 
 from streamsparql.connectors.sinks import open_live_sink
-from streamsparql.errors import DataWarning, EngineError
+from streamsparql.errors import ConnectionWarning, EngineError
 from streamsparql.sinks import Layout
 
 LAYOUT = Layout("select", ("v",), ("start", "end"))
@@ -40,7 +40,7 @@ def test_a_row_of_postgresql_is_there_once_after_an_outage(postgres: Postgres) -
     postgres.stop(SIGINT)  # which does not wait for clients
     postgres.start()
     sink.write(rows(2, 3, 3))
-    with pytest.warns(DataWarning, match="connecting again"):
+    with pytest.warns(ConnectionWarning, match="connecting again"):
         sink.flush()
     sink.close()
     with psycopg.connect(postgres.url) as connection:

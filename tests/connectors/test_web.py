@@ -18,7 +18,7 @@ from support.brokers import free_port, wait_for
 from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.sinks import open_live_sink
 from streamsparql.connectors.sources import open_live_source
-from streamsparql.errors import DataWarning, EngineError, SourceError
+from streamsparql.errors import ConnectionWarning, EngineError, SourceError
 from streamsparql.sinks import Layout
 
 MAPPING = "CONSTRUCT { <x> <v> ?v } {}"
@@ -91,7 +91,7 @@ def test_an_event_that_is_cut_off_is_received_whole_after_it() -> None:
             request.wfile.write(b'id: 2\ndata: {"v": 2, "t": 2}\n\n')
 
     with served(answer) as host, opened(f"sse+http://{host}/events") as source:
-        with pytest.warns(DataWarning, match="connecting again"):
+        with pytest.warns(ConnectionWarning, match="connecting again"):
             assert values(source, 2) == ["1", "2"]
         assert source.position()["partitions"].popitem()[1] == {"id": "2", "number": 2}
     assert asked[:2] == [None, "1"]
@@ -175,7 +175,7 @@ def test_websockets_connect_again() -> None:
         port = server.socket.getsockname()[1]
         with (
             opened(f"ws://127.0.0.1:{port}/feed?send=hello") as source,
-            pytest.warns(DataWarning, match="connecting again"),
+            pytest.warns(ConnectionWarning, match="connecting again"),
         ):
             assert values(source, 2) == ["1", "2"]
         server.shutdown()
@@ -231,7 +231,7 @@ def test_a_webhook_is_called_until_it_accepts() -> None:
 
     with served(answer) as host:
         sink = open_live_sink(f"http://{host}/hook", LAYOUT)
-        with pytest.warns(DataWarning, match="503"):
+        with pytest.warns(ConnectionWarning, match="503"):
             sink.write(rows(1, 2))
         sink.close()
     assert calls[0] == calls[1] != calls[2]
