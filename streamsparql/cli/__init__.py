@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with warnings.catch_warnings():  # the summary has the notes of a run
                 warnings.simplefilter("ignore", DataWarning)
                 warnings.simplefilter("always", ConnectionWarning)
-                warnings.showwarning = _show_warning  # type: ignore[assignment]
+                warnings.showwarning = _show_warning
                 return _run(_parser(), arguments)
         finally:
             if sys.stdout is not None:
@@ -61,7 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
     """Print a warning on one line."""
     if sys.stderr is not None:
         print(f"warning: {message}", file=sys.stderr)

@@ -164,8 +164,8 @@ class MqttTopics(InboxTransport):
 
     @override
     def receive(self, timeout: float, paused: Any) -> list[Any]:
-        self._connection.report()
         messages = super().receive(timeout, paused)
+        self._connection.report()
         if messages and self._at_once:
             self.commit({self.inbox.partition: messages[-1].place})
         return messages
