@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamsparql.errors import (
+    ConnectionWarning,
     DataWarning,
     EngineError,
     LimitExceeded,
@@ -47,6 +48,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "ConnectionWarning",
     "DataWarning",
     "EngineError",
     "Head",

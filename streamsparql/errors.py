@@ -248,12 +248,16 @@ class DataWarning(UserWarning):
     """
 
 
-def warn(message: str) -> None:
-    """Issue a `DataWarning` at the first caller outside of this package."""
+class ConnectionWarning(UserWarning):
+    """A connection of a live source or sink that broke, and that is being repaired."""
+
+
+def warn(message: str, category: type[Warning] = DataWarning) -> None:
+    """Issue a warning at the first caller outside of this package."""
     depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(escape_controls(message), DataWarning, stacklevel=depth)
+    warnings.warn(escape_controls(message), category, stacklevel=depth)
 
 
 def _is_inside(module: str) -> bool:

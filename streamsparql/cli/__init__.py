@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from streamsparql.cli import (
     checkpoints,
@@ -30,7 +30,7 @@ from streamsparql.cli.common_options import DIALECT_CHOICES, Commands, HelpForma
 from streamsparql.cli.mistaken import mistaken_command
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
 from streamsparql.cli.version import VersionAction
-from streamsparql.errors import DataWarning, StreamSparqlError
+from streamsparql.errors import ConnectionWarning, DataWarning, StreamSparqlError
 
 _EXAMPLES = """\
 examples:
@@ -52,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             with warnings.catch_warnings():  # the summary has the notes of a run
                 warnings.simplefilter("ignore", DataWarning)
+                warnings.simplefilter("always", ConnectionWarning)
+                warnings.showwarning = _show_warning
                 return _run(_parser(), arguments)
         finally:
             if sys.stdout is not None:
@@ -66,6 +68,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning on one line."""
+    if sys.stderr is not None:
+        print(f"warning: {message}", file=sys.stderr)
 
 
 def _run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:

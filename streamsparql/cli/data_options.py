@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from streamsparql.cli.common_options import (
     UsageError,
@@ -26,10 +27,11 @@ from streamsparql.cli.common_options import (
     split_name,
 )
 from streamsparql.cli.words import ReadingQuery, expand_names, place_files
+from streamsparql.connectors.urls import LIVE_SOURCES, scheme_of
 from streamsparql.errors import SourceError, StreamSparqlError
 
 if TYPE_CHECKING:
-    from streamsparql.cli.interrupts import EndlessInput
+    from streamsparql.cli.interrupts import EndlessInput, EndlessSource
     from streamsparql.query import Query
     from streamsparql.run.input import RunInput
     from streamsparql.run.reports import Reporting
@@ -44,8 +46,10 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     delay = "how late items may be: 10s, 5m; auto: sort all"
     since = "first instant, as 2026-01-31T12:00:00Z or in ms"
     repeated = partial(add, action="append", default=[])
-    repeated(
-        "--stream", metavar="[IRI=]FILE", help="file or folder of a stream; - for standard input"
+    add_together(
+        "file, folder, URL (kafka:..); - is stdin",
+        repeated("--stream", metavar="[IRI=]FILE", help="source of a stream"),
+        add("--follow", action="store_true", help="continue as the files of streams grow"),
     )
     add_together(
         "static graphs: the default, a named one",
@@ -113,6 +117,8 @@ def check_data(options: argparse.Namespace) -> None:
                 raise UsageError(f"--{name} requires --engine spark")
     elif options.time_limit is not None:
         raise UsageError("--time-limit requires --engine embedded")
+    elif options.follow or any(map(_is_live, [*options.stream, *options.files])):
+        raise UsageError("--engine spark reads files; a live source requires --engine embedded")
     if None not in (options.start, options.end) and options.start >= options.end:
         raise UsageError("--until must be after --from")
     files = [*options.query, *options.files]
@@ -121,6 +127,12 @@ def check_data(options: argparse.Namespace) -> None:
         raise UsageError("standard input can only be read once; pass - for one file only")
     if sys.stdin is None and any(file == "-" or file.endswith("=-") for file in files):
         raise UsageError("standard input is closed")
+
+
+def _is_live(text: str) -> bool:
+    """Return whether a source, possibly after `IRI=`, is a live one."""
+    parts = (text, text.partition("=")[2])
+    return any(scheme_of(part) in LIVE_SOURCES for part in parts)
 
 
 def raise_open_file_limit() -> None:
@@ -149,9 +161,12 @@ def run_arguments(query: ReadingQuery, options: argparse.Namespace) -> dict[str,
     paths_by_stream = files_by_name(options.stream, query.streams, "stream")
     named = files_by_name(options.named, query.graphs, "named")
     for path in chain(*paths_by_stream.values(), *named.values(), options.graph):
-        if hint := near_file(path):
+        if scheme_of(path) is None and (hint := near_file(path)):
             raise SourceError(f"{path}: No such file or directory{hint}")
-    streams = {name: _unwrap_single(paths) for name, paths in paths_by_stream.items()}
+    if options.follow:
+        for name, paths in paths_by_stream.items():
+            paths_by_stream[name] = [_followed(path) for path in paths]
+    streams = {name: _only_source(name, paths) for name, paths in paths_by_stream.items()}
     streams = with_mappings(query, options, streams, read_text)
     if missing := [name for name in query.streams if name not in streams]:
         name = missing[0]
@@ -174,6 +189,23 @@ def run_arguments(query: ReadingQuery, options: argparse.Namespace) -> dict[str,
         "files": files,
         "limits": limits_of(options),
     }
+
+
+def _followed(path: str) -> str:
+    """Return the URL of a file that grows."""
+    if path == "-" or scheme_of(path) is not None:
+        raise UsageError(f"--follow applies to files and folders, not to {path}")
+    return f"follow:{quote(path)}"
+
+
+def _only_source(name: str, paths: Sequence[str]) -> Any:
+    """Return the source of a stream; raise an error for several if one is live."""
+    if len(paths) > 1 and any(scheme_of(path) is not None for path in paths):
+        raise UsageError(
+            f"<{name}> has several sources; a live one is the only source of its stream"
+            " (follow:FOLDER, or a pattern, follows several files)"
+        )
+    return _unwrap_single(paths)
 
 
 def stamp_options(query: ReadingQuery, options: argparse.Namespace) -> dict[str, Any]:
@@ -200,7 +232,7 @@ class EmbeddedRun(NamedTuple):
 
     input: RunInput
     reports: Reporting | None
-    endless: Sequence[EndlessInput]
+    endless: Sequence[EndlessInput | EndlessSource]
 
 
 def prepare_run(
@@ -268,10 +300,18 @@ def with_mappings(
 def auto_mapped(sources: Sequence[Any], options: argparse.Namespace) -> list[Any]:
     """Return sources, with `--auto` those that are tables with a mapping guessed from them."""
     from streamsparql.sources.mapped_tables import needs_mapping
+    from streamsparql.sources.mapping import Mapped
 
     if not options.auto:
         return list(sources)
-    return [_mapped(each, None, options) if needs_mapping(each) else each for each in sources]
+    return [
+        Mapped(each, None)
+        if scheme_of(each) is not None
+        else _mapped(each, None, options)
+        if needs_mapping(each)
+        else each
+        for each in sources
+    ]
 
 
 def _mapped(source: Any, text: str | None, options: argparse.Namespace) -> Any:

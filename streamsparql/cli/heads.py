@@ -13,6 +13,7 @@ from streamsparql.cli.common_options import (
     parse_positive_number,
 )
 from streamsparql.cli.data_options import CSV_DELIMITERS
+from streamsparql.connectors.urls import scheme_of
 
 _EXAMPLES = """\
 examples:
@@ -51,6 +52,8 @@ def _head(options: argparse.Namespace) -> int:
 
     if options.mapping and options.query:
         raise UsageError("--mapping and --query print one thing alone; leave out one of the two")
+    if scheme_of(options.file) is not None:
+        raise UsageError(f"head reads files; write a sample of {options.file} to one")
     check_output(None)
     options.name = "streamsparql"
     shown = head(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streamsparql.cli.common_options import UsageError, compile_file, show_warnings
 from streamsparql.cli.data_options import check_targets, run_arguments
 from streamsparql.cli.runs import check_form, check_format, warn_of_bare_period
+from streamsparql.connectors.urls import scheme_of
 
 if TYPE_CHECKING:
     from streamsparql.query import Query
@@ -154,6 +155,8 @@ def _check(several: Several, options: argparse.Namespace) -> None:
         raise UsageError("--max-delay auto applies to one query; pass a duration")
     if options.emit == "eager":
         raise UsageError("--emit eager applies to one query")
+    if scheme_of(options.file) is not None:
+        raise UsageError(f"-o {options.file} takes the rows of one query; run them one by one")
     kind = _format(options)
     if kind is None:
         raise UsageError(f"-o {options.file}: unknown extension; add --output, or name a folder/")

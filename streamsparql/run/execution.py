@@ -22,6 +22,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.compiled import CompiledQuery
+from streamsparql.connectors.live_stream import LiveStream
 from streamsparql.limits import bytes_of_rows
 from streamsparql.overriding import override
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
@@ -212,6 +213,7 @@ class Execution(Engine):
         first: int = 1,
         failures: list[BaseException] | None = None,
     ) -> Iterator[Chunk]:
+        source = LiveStream.of(source)
         if isinstance(source, Mapped):
             source = source.after(self._tables_read[stream])
             self._tables_read[stream] += 1

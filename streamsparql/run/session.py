@@ -20,6 +20,8 @@ import pyarrow as pa
 from streamsparql.algebra.sharing import bind
 from streamsparql.algebra.terms import Term
 from streamsparql.compiled import CompiledQuery, Recipe
+from streamsparql.connectors.live_stream import LiveStream
+from streamsparql.connectors.loop import pump
 from streamsparql.display import draw_session
 from streamsparql.errors import EngineError, SourceError, StreamSparqlError
 from streamsparql.limits import check_text, metered
@@ -452,6 +454,9 @@ class Session(OpenInput):
     def run(self, streams: Mapping[str, Any]) -> None:
         """Read sources of streams side by side, from their first items to their last, and close.
 
+        If all are URLs of live sources (docs/live-sources.md), their items are read as they arrive,
+        and `on_row` is called at once; most of them end only with an exception.
+
         >>> import streamsparql
         >>> session = streamsparql.Session()
         >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }"
@@ -460,8 +465,15 @@ class Session(OpenInput):
         >>> query.rows()
         [Row(o="1", [3, 9)), Row(o="2", [11, 18))]
         """
-        for _ in self.replay(streams):
-            pass
+        live = {str(name): LiveStream.of(source) for name, source in streams.items()}
+        if not live or not all(isinstance(source, LiveStream) for source in live.values()):
+            for _ in self.replay(streams):
+                pass
+            return
+        self._check_sources(live)
+        readings = {name: self._stream(name).reading for name in live}
+        pump(self, {name: source.open(name, readings[name]) for name, source in live.items()})
+        self.close()
 
     def replay(self, streams: Mapping[str, Any]) -> Iterator[int]:
         """Do the same step by step; yield the least watermark of all streams after each step."""
@@ -469,10 +481,7 @@ class Session(OpenInput):
         if self._guard.meter is not None:
             self._guard.meter.count_whole_run()
         sources = {str(name): source for name, source in streams.items()}
-        for name in self._engine.streams:
-            if name not in sources:
-                passed = ", ".join(f"<{other}>" for other in sources) or "none"
-                raise SourceError(f"missing stream <{name}>: a query reads it; passed: {passed}")
+        self._check_sources(sources)
         read = {name: self._stream(name) for name in sources}
         chunks = {name: self._engine.reader(name, sources[name]) for name in read}
         while chunks:
@@ -489,6 +498,13 @@ class Session(OpenInput):
                 self._process()
             yield self._engine.mark_of(read)
         self.close()
+
+    def _check_sources(self, sources: Mapping[str, Any]) -> None:
+        """Raise an error if a stream has no source."""
+        for name in self._engine.streams:
+            if name not in sources:
+                passed = ", ".join(f"<{other}>" for other in sources) or "none"
+                raise SourceError(f"missing stream <{name}>: a query reads it; passed: {passed}")
 
     def serve(
         self,

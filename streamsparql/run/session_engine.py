@@ -30,6 +30,7 @@ from streamsparql.algebra.sharing import bind, is_shareable
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.algebra.xsd.values import date_time_literal
+from streamsparql.connectors.live_stream import LiveStream
 from streamsparql.errors import EngineError
 from streamsparql.limits import bytes_of_rows
 from streamsparql.overriding import override
@@ -527,7 +528,7 @@ class SessionEngine(Engine):
         first: int = 1,
         failures: list[BaseException] | None = None,
     ) -> Iterator[Chunk]:
-        known = self.streams[stream]
+        known, source = self.streams[stream], LiveStream.of(source)
         if isinstance(source, Mapped):
             source = source.after(known.tables_read)
             known.tables_read += 1

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.algebra.plan import Plan
+from streamsparql.errors import EngineError
 from streamsparql.overriding import override
 from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -30,6 +31,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput
 from streamsparql.sources import read_stream
 from streamsparql.sources.chunk import Rejected, Wanted
+from streamsparql.sources.decoded import ChunkSource
 from streamsparql.sources.disorder import Sorter
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.folders import check_distinct, files_of
@@ -273,6 +275,8 @@ def with_time_units(run_input: RunInput) -> tuple[RunInput, list[tuple[str, Reco
     units: dict[str, str] = {}
     recognised: list[tuple[str, RecognisedUnit]] = []
     for name, source in run_input.streams.items():
+        if isinstance(source, ChunkSource):
+            raise EngineError(f"<{name}>: a live source is read by the embedded engine")
         stamps = run_input.reading_of(name).stamps
         if stamps.unit is None and _is_files(source):
             _decide_unit(name, source, run_input.reading_of(name, stamps))

@@ -55,6 +55,7 @@ NOT_EXECUTED = (
     r"(?s)spark-submit .*",
     r"docker build .*",
     r"pip wheel .*",
+    r"(?s)streamsparql run .*(kafka|mqtt|sse\+https)://.*",  # tests/connectors runs brokers
 )
 
 

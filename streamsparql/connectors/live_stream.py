@@ -1,0 +1,66 @@
+"""A live source as the source of a stream: it is polled while a run reads its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamsparql.connectors.loop import PATIENCE
+from streamsparql.connectors.message_source import MessageSource
+from streamsparql.connectors.sources import is_live_url, open_live_source
+from streamsparql.limits import active_meter
+from streamsparql.overriding import override
+from streamsparql.sources import Mapped
+from streamsparql.sources.chunk import Chunk
+from streamsparql.sources.decoded import ChunkSource
+from streamsparql.sources.encoder import Encoder
+from streamsparql.sources.reading import Reading
+
+
+class LiveStream(ChunkSource):
+    """The URL of a live source, and the mapping of its records; it is opened when it is read.
+
+    >>> LiveStream.of("wind.nq"), LiveStream.of("follow:wind.nq")
+    ('wind.nq', LiveStream('follow:wind.nq'))
+    """
+
+    def __init__(self, url: str, mapping: str | None = None) -> None:
+        self.url, self.mapping = url, mapping
+        self._stopped: type[Exception] | None = None
+
+    @classmethod
+    def of(cls, source: Any) -> Any:
+        """Return the live stream of a URL, or of a mapping over one; any other source as it is."""
+        if isinstance(source, Mapped) and is_live_url(source.source):
+            return cls(source.source, source.mapping or "auto")
+        return cls(source) if is_live_url(source) else source
+
+    def open(self, stream: str, reading: Reading) -> MessageSource:
+        """Open the source of a stream."""
+        return open_live_source(self.url, stream, mapping=self.mapping, reading=reading)
+
+    @override
+    def chunks(self, encoder: Encoder, size: int) -> Iterator[Chunk]:
+        # What was yielded is committed when the next items are requested: it was processed then.
+        stream = encoder.stream.removeprefix("<").removesuffix(">")
+        source = self.open(stream, encoder.reading)
+        try:
+            while not source.ended:
+                if self._stopped is not None:
+                    raise self._stopped
+                deliveries = source.poll(PATIENCE)
+                if (meter := active_meter()) is not None:  # a limit of time is one of computing
+                    meter.restart()
+                for _, items in deliveries:
+                    yield from items.chunks(encoder, size)
+                if deliveries:
+                    source.commit(source.position())
+        finally:
+            source.close()
+
+    def stop_by(self, exception: type[Exception]) -> None:
+        """End a read that waits with an exception."""
+        self._stopped = exception
+
+    def __repr__(self) -> str:
+        return f"LiveStream({self.url.partition('?')[0]!r})"
