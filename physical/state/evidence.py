@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.batch import NEVER, Batch, BoolArray, IntArray
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import NamedRows, Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
@@ -83,10 +83,18 @@ class EvidenceRows(Stateful):
 class Unmatched(Stateful):
     """The rows of a preserved side, until it is known whether they have a partner."""
 
+    derived = ("_begin",)  # a slab of time is computed at once, and its state never saved
+
     def __init__(self, names: Sequence[str], evidence: EvidenceRows, accepted: Accepted) -> None:
         self._evidence = evidence
         self._accepted = accepted
         self._waiting = Heap(names)
+        self._begin = NEVER  # evidence that starts earlier is known already
+
+    def continue_with(self, evidence: Batch, t: int) -> None:
+        """Begin with the evidence of earlier items: all that starts before `t`."""
+        self._evidence.insert(evidence, t)
+        self._begin = t
 
     def consume(self, rows: Batch, evidence: Batch, watermarks: tuple[int, int]) -> Batch:
         """Consume preserved rows, over instants, and evidence; return the unmatched rows.
@@ -94,7 +102,9 @@ class Unmatched(Stateful):
         A row is decided once the watermark of the evidence has passed its instant.
         """
         own, known = watermarks
-        self._evidence.insert(evidence, known)
+        if self._begin > NEVER:
+            evidence = evidence.where(evidence.start >= self._begin)
+        self._evidence.insert(evidence, max(known, self._begin))
         decided = self._waiting.through([rows], known - 1)
         if len(decided):
             decided = decided.where(~self._evidence.partners(decided, self._accepted))

@@ -141,6 +141,7 @@ class Execution:
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         stamped = [(o.stream, o.stamp) for o in accesses if o.stamp is not None]
         self._stamps = {name: stamp for name, stamp in stamped if stamp != SINCE}
+        self._first = None if slab is None else slab.first
         self._from_start = [
             o for o in with_inner(self.pipeline.operators) if isinstance(o, Detect | EventLeftJoin)
         ]
@@ -456,6 +457,8 @@ class Execution:
         begin = self.begin
         if begin is None or isinstance(operator, Detect):
             return begin
+        if self._first is not None:
+            return min(begin, self._first)
         first = min(begin, self.first_stamp)
         return first if first <= watermark else None
 
