@@ -108,8 +108,8 @@ class TimeSlab:
     end: int = INFINITY
     ranks: Mapping[w.ElementWindow, int] = field(default_factory=dict)
     evidence: Mapping[Plan, Batch] = field(default_factory=dict)
-    first: int | None = None
-    """The first instant of the whole input; None if the slab has all of it."""
+    first: tuple[int, int] | None = None
+    """The first instants of the whole input and of the horizon; None if the slab has all of it."""
 
 
 class Lowered(NamedTuple):

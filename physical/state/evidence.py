@@ -20,6 +20,7 @@ import numpy as np
 
 from streamsparql.overriding import override
 from streamsparql.physical.batch import NEVER, Batch, BoolArray, IntArray
+from streamsparql.physical.kernels.occurrences import static_rows
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import NamedRows, Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
@@ -83,18 +84,18 @@ class EvidenceRows(Stateful):
 class Unmatched(Stateful):
     """The rows of a preserved side, until it is known whether they have a partner."""
 
-    derived = ("_begin",)  # a slab of time is computed at once, and its state never saved
+    derived = ("_begin", "_earlier")  # a slab of time is computed at once, and its state never saved
 
     def __init__(self, names: Sequence[str], evidence: EvidenceRows, accepted: Accepted) -> None:
         self._evidence = evidence
         self._accepted = accepted
         self._waiting = Heap(names)
-        self._begin = NEVER  # evidence that starts earlier is known already
+        self._begin = NEVER
+        self._earlier: Batch | None = None  # the evidence that starts before `_begin`, at first
 
     def continue_with(self, evidence: Batch, t: int) -> None:
         """Begin with the evidence of earlier items: all that starts before `t`."""
-        self._evidence.insert(evidence, t)
-        self._begin = t
+        self._begin, self._earlier = t, evidence
 
     def consume(self, rows: Batch, evidence: Batch, watermarks: tuple[int, int]) -> Batch:
         """Consume preserved rows, over instants, and evidence; return the unmatched rows.
@@ -103,7 +104,10 @@ class Unmatched(Stateful):
         """
         own, known = watermarks
         if self._begin > NEVER:
-            evidence = evidence.where(evidence.start >= self._begin)
+            evidence = evidence.where((evidence.start >= self._begin) | static_rows(evidence))
+            if self._earlier is not None:
+                evidence = Batch.concat([self._earlier, evidence]).ordered()
+                self._earlier = None
         self._evidence.insert(evidence, max(known, self._begin))
         decided = self._waiting.through([rows], known - 1)
         if len(decided):

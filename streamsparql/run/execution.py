@@ -454,11 +454,12 @@ class Execution:
         They are decided at the first instant, of the horizon or of the input, and detected at the
         start of the horizon.
         """
+        if self._first is not None:
+            first, begin = self._first
+            return begin if isinstance(operator, Detect) else min(begin, first)
         begin = self.begin
         if begin is None or isinstance(operator, Detect):
             return begin
-        if self._first is not None:
-            return min(begin, self._first)
         first = min(begin, self.first_stamp)
         return first if first <= watermark else None
 

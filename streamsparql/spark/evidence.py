@@ -32,7 +32,7 @@ EvidenceTables: TypeAlias = Mapping[int, pa.Table]
 """The evidence of a run: by its place in the reach of the query, its rows."""
 
 START, END = ".start", ".end"
-"""The internal columns of a row's times."""
+"""The internal columns of a row's times; `START` alone is the instant of its report."""
 REDUCE_ROWS = 262_144
 """The number of rows after which a task reduces them to the first of each key."""
 
