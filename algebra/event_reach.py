@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from streamsparql.algebra import event, join, match
 from streamsparql.algebra.access import AccessStream
-from streamsparql.algebra.bounds import bound_of, bounds_below
+from streamsparql.algebra.bounds import bound_of, bounds_below, unbounded_operators
 from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import OCCURRENCE
 from streamsparql.algebra.plan import Plan
@@ -85,7 +85,7 @@ def event_reach(plan: Plan) -> EventReach:
 
 
 class _Needed(NamedTuple):
-    """The rows that a slab needs, by their ends and starts before it; they take less than `bound`."""
+    """The rows that a slab needs, by their ends and starts before it, shorter than `bound`."""
 
     ends: int
     starts: int
@@ -195,7 +195,7 @@ class _Search:
         return Evidence(node, event.Detect(rows), variables, timed)
 
     def _reach(self, node: match.TriplePatternMatching, here: _Needed) -> None:
-        """Note what is needed of the items that a pattern matches, and of the rules that feed it."""
+        """Note what is needed of the items that a pattern matches, and of rules that feed it."""
         for access in node.input.operators():
             if isinstance(access, AccessStream):
                 name = access.stream.value
@@ -208,3 +208,45 @@ class _Search:
                 self._of_rules[k] = grown
                 if k not in self._changed:
                     self._changed.append(k)
+
+
+def how_to_bound(plan: Plan) -> str:
+    """Return why events of a plan reach back for ever, and how to bound that; "" if they do not.
+
+    >>> from streamsparql.algebra.rules.sketch import streamed
+    >>> a, b = streamed("?x p ?y"), streamed("?x q ?z")
+    >>> print(how_to_bound(event.Detect(event.SeqJoin(a, b))))
+    no filter bounds how long SEQ takes, so that its events reach back for ever: write \
+FILTER(getDURATION() < "PT1H"^^xsd:duration), with your bound
+    """
+    if event_reach(plan).longest < INFINITY:
+        return ""
+    patterns = [node.input for node in plan.operators() if isinstance(node, event.Detect)]
+    closures = [node for pattern in patterns for node in pattern.operators()]
+    rules = [rule.input for node in closures if isinstance(node, Closure) for rule in node.rules]
+    names = dict.fromkeys(
+        (f"{_NAMES[type(node)]} in a rule" if k >= len(patterns) else _NAMES[type(node)])
+        for k, pattern in enumerate([*patterns, *rules])
+        for node in unbounded_operators(pattern)
+    )
+    if not names:
+        return (
+            "recursive rules look for what is absent, so that their events reach back for ever:"
+            f" write {_FILTER} in their optional sides"
+        )
+    return (
+        f"no filter bounds how long {' and '.join(names)} takes, so that its events reach back for"
+        f" ever: write {_FILTER}, with your bound"
+    )
+
+
+_FILTER = 'FILTER(getDURATION() < "PT1H"^^xsd:duration)'
+_NAMES: Mapping[type[Plan], str] = {
+    match.BasicGraphPattern: "a join",
+    join.Join: "a join",
+    join.LeftJoin: "OPTIONAL",
+    event.SeqJoin: "SEQ",
+    event.SeqWithout: "SEQ",
+    event.SeqRightJoin: "OPTIONALSEQ",
+    event.NeverBefore: "OPTIONALSEQ",
+}

@@ -84,7 +84,10 @@ class EvidenceRows(Stateful):
 class Unmatched(Stateful):
     """The rows of a preserved side, until it is known whether they have a partner."""
 
-    derived = ("_begin", "_earlier")  # a slab of time is computed at once, and its state never saved
+    derived = (
+        "_begin",
+        "_earlier",
+    )  # of a slab of time, whose state is never saved
 
     def __init__(self, names: Sequence[str], evidence: EvidenceRows, accepted: Accepted) -> None:
         self._evidence = evidence

@@ -9,7 +9,7 @@ second pass continues from those before it (`algebra/event_reach.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -103,17 +103,14 @@ def first_rows(tables: Iterable[pa.Table], query: EvidenceQuery) -> pa.Table:
 
 
 def _firsts(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return, of rows that agree in the keys, the least end."""
     if not rows.num_rows:
         return rows
-    if keys:
-        firsts = rows.group_by(keys).aggregate([(END, "min")]).rename_columns(
-            {f"{END}_min": END}
-        )
-    else:
-        firsts = pa.table({END: [pc.min(rows.column(END)).as_py()]})
-    if START not in keys:
-        firsts = firsts.append_column(START, firsts.column(END))
-    return firsts.select(rows.column_names)
+    plain = rows.select([*keys, END]).rename_columns([*map(str, range(len(keys))), "end"])
+    firsts = plain.group_by(plain.column_names[:-1]).aggregate([("end", "min")])
+    known = dict(zip(keys, map(firsts.column, plain.column_names[:-1]), strict=True))
+    known = {END: firsts.column("end_min"), START: firsts.column("end_min"), **known}
+    return pa.table({name: known[name] for name in rows.column_names})
 
 
 def evidence_before(
@@ -132,7 +129,6 @@ def evidence_before(
     return batches
 
 
-def result_tables(frames: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the rows of a DataFrame with the internal names of their times."""
-    for table in frames:
-        yield table.rename_columns([*table.column_names[:-2], START, END])
+def result_table(table: pa.Table) -> pa.Table:
+    """Return the rows of a DataFrame with the internal names of their times."""
+    return table.rename_columns([*table.column_names[:-2], START, END])

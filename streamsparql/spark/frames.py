@@ -108,7 +108,11 @@ def survey_frame(
     sequence = next((c for c in frame.columns if c.lower() == SEQUENCE), None)
     if sequence is not None:
         columns.append(frame[_quoted(sequence)].cast("long").alias(SEQUENCE))
-    as_read = [frame[_quoted(column)].alias(column) for column in times.values()]
+    as_read = [
+        frame[_quoted(part[role])].alias("timestamp" if role == "t" else role)
+        for role in _TIMES
+        if role in part
+    ]
     whole = frame.select(*columns[:3], *as_read)
     unit, recognised = _unit_of(frame, stamped, reading.stamps)
     items = _with_milliseconds(frame, times, columns, name, unit)

@@ -192,9 +192,7 @@ def pack_splits(
     """Pack the items of splits that the query can match into blocks for the parts."""
     run = slab.shared_execution(task)
     wanted, events = run.wanted(name), task.reads_events
-    items = items_of_splits(
-        name, splits, task.run_input, batches, wanted, run.terms, events=events
-    )
+    items = items_of_splits(name, splits, task.run_input, batches, wanted, run.terms, events=events)
     yield from pack_blocks(need, stream, items)
 
 
