@@ -29,7 +29,8 @@ from streamsparql.algebra import event, join, match
 from streamsparql.algebra.access import AccessStream
 from streamsparql.algebra.bounds import bound_of, bounds_below, unbounded_operators
 from streamsparql.algebra.closure import Closure
-from streamsparql.algebra.expressions import OCCURRENCE
+from streamsparql.algebra.expressions import OCCURRENCE, Call, Constant
+from streamsparql.algebra.filter import Filter
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.rule_sets import derives, strata
 from streamsparql.algebra.rules.conditions import Variables, variables_in
@@ -39,6 +40,7 @@ from streamsparql.algebra.shape import Projection
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.traversal import descend
+from streamsparql.algebra.xsd.values import duration_literal
 
 
 class Evidence(NamedTuple):
@@ -51,6 +53,10 @@ class Evidence(NamedTuple):
     variables: tuple[Variable, ...]
     timed: bool
     """Whether rows with different starts differ, too: the operator's condition reads times."""
+
+
+_OCCURS = Call(">=", (OCCURRENCE["GETDURATION"], Constant(duration_literal(0))))
+"""A condition that solutions of static triples alone do not satisfy: each slab has these."""
 
 
 class EventReach(NamedTuple):
@@ -188,7 +194,7 @@ class _Search:
         read: Variables = frozenset() if condition is None else variables_in(condition)
         bound = Counter(v for part in node.inputs for v in scope(part).possible)
         variables = tuple(v for v in scope(side).possible if v in read or bound[v] > 1)
-        rows: Plan = Projection(variables, side)
+        rows: Plan = Filter(_OCCURS, Projection(variables, side))
         if self._closure is not None:
             rows = self._closure.with_inputs(*self._closure.rules, rows)
         timed = not read.isdisjoint(OCCURRENCE.values())

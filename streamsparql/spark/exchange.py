@@ -86,6 +86,8 @@ class Need:
 
     def _by_key(self, items: pa.Table, stamps: IntArray) -> Iterator[tuple[int, pa.Table]]:
         keys = [hashes(items.column(name), self.scope) % self.buckets for name in self.key or ()]
+        if not keys:  # no pattern reads the stream
+            return
         inside = (stamps >= self.since[0]) & (stamps < self.until[0])
         rows, targets = [], []
         for k, bucket in enumerate(keys):
