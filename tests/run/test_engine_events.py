@@ -378,6 +378,11 @@ def test_equal_solutions_at_different_ends_are_different_rows() -> None:
     assert [len(result.snapshot(t)) for t in (4, 5, 6, 7)] == [0, 1, 1, 0]
 
 
+def test_events_before_the_horizon_are_no_rows_next_to_static_solutions() -> None:
+    items, graph = [at("a", 7), at("a", 25)], [("<s>", "<a>", "<o>")]
+    assert times("SELECT ?x { ?x <a> ?v }", items, graph=graph, start=9) == [(9, 9), (25, 25)]
+
+
 def test_distinct_rows_are_events_without_duration() -> None:
     items = [at("a", 1), at("a", 2), at("b", 5), at("b", 6)]
     assert times(PAIR, items) == [(1, 5), (2, 5), (1, 6), (2, 6)]
