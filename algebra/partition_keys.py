@@ -90,9 +90,10 @@ def key_matchings(
                 continue
             places = zip(triple, matching.pattern, strict=True)
             terms = {term for term, place in places if place == variable}
-            if not terms or reads_entailed(matching.input) or not terms <= keys_of_rules[k]:
+            keys = keys_of_rules[k].intersection(terms)
+            if not terms or len(keys) < len(terms) or reads_entailed(matching.input):
                 return None
-            pending += [(m, term) for m in _matchings(rule.input) for term in terms]
+            pending += [(each, term) for each in _matchings(rule.input) for term in keys]
     return tuple(reached)
 
 

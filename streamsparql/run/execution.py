@@ -454,9 +454,8 @@ class Execution:
         They are decided at the first instant, of the horizon or of the input, and detected at the
         start of the horizon.
         """
-        if self._first is not None:
-            first, begin = self._first
-            return begin if isinstance(operator, Detect) else min(begin, first)
+        if self._first is not None:  # known before the items of a slab
+            return self._first[1] if isinstance(operator, Detect) else min(self._first)
         begin = self.begin
         if begin is None or isinstance(operator, Detect):
             return begin

@@ -56,7 +56,7 @@ class EvidenceQuery(CompiledQuery):
 
     @property
     @override
-    def variables(self) -> tuple[str, ...]:  # type: ignore[override]
+    def variables(self) -> tuple[str, ...]:
         return tuple(variable.name for variable in self._evidence.variables)
 
     @property

@@ -33,6 +33,7 @@ from streamsparql.run.input import RunInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 
+
 def check_recursive_rules(random: Random) -> None:
     check_rules(random, RecursiveWriter(random))
 

@@ -61,7 +61,9 @@ class EventFrame(FrameSource):
 
     def stream(self, name: str) -> stream_inputs.FrameInput:
         """Return the stream, as a survey of the DataFrame would."""
-        rows = self.session.shuffled(event_table(self.items).rename_columns([*NAMES[:4], "timestamp"]))
+        rows = self.session.shuffled(
+            event_table(self.items).rename_columns([*NAMES[:4], "timestamp"])
+        )
         kinds = "subject string, predicate string, object string, start long, timestamp long"
         frame = self.session.createDataFrame(rows, kinds)
         stamps = rows.column("timestamp").to_numpy()
@@ -160,7 +162,10 @@ def compared(text: str, rules: list[str], random: Random, buckets: int = 0) -> N
     data = random_events(random, random.choice([5, 14, 25]), random.choice([5, 12, 30]))
     streams = {
         name: sorted(
-            ((tuple(f"<{word}>" for word in text.split()), start, end) for text, start, end in items),
+            (
+                (tuple(f"<{word}>" for word in text.split()), start, end)
+                for text, start, end in items
+            ),
             key=lambda item: item[2],
         )
         for name, items in data.streams.items()
@@ -188,9 +193,7 @@ def compared(text: str, rules: list[str], random: Random, buckets: int = 0) -> N
             name: source(kinds[name], items, Path(folder) / str(k), session)
             for k, (name, items) in enumerate(streams.items())
         }
-        run = SparkRun(
-            session, query, RunInput(sources, static, started=0, **times), report=report
-        )
+        run = SparkRun(session, query, RunInput(sources, static, started=0, **times), report=report)
         rows = rows_of(run.frame().toArrow())
     described = "\n".join([text, *rules, str(streams), str(static), str(way), str(kinds)])
     missing = [row for row in expected if row not in rows]
