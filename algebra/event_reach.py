@@ -102,9 +102,9 @@ class _Needed(NamedTuple):
         starts = min(self.starts, self.ends + self.bound - 1)
         return self._replace(ends=min(self.ends, starts), starts=starts)
 
-    def joined(self, other: _Needed | None) -> _Needed:
+    def joined(self, other: _Needed) -> _Needed:
         """Return the rows of both, at least."""
-        return self if other is None else _Needed(*map(max, self, other))
+        return _Needed(*map(max, self, other))
 
 
 _DETECTED = _Needed(0, INFINITY)
@@ -167,14 +167,21 @@ class _Search:
             case event.SeqWithout():
                 return [parts, here, parts]
             case join.LeftJoin(_, right, condition):
-                evidence = self._evidence(node, right, condition, here, recursive)
-                return [here, parts.joined(evidence)]
+                return [here, self._partners(node, right, condition, here, recursive)]
             case event.SeqRightJoin(left, _, condition):
-                evidence = self._evidence(node, left, condition, here, recursive)
-                return [parts.joined(evidence), here]
+                return [self._partners(node, left, condition, here, recursive), here]
             case event.NeverBefore(left, _, condition):
                 return [self._evidence(node, left, condition, here, recursive), here]
         return [here] * len(node.inputs)
+
+    def _partners(
+        self, node: Plan, side: Plan, condition: Expression | None, here: _Needed, recursive: bool
+    ) -> _Needed:
+        """Return the rows of an optional side that are needed in pairs, and as evidence."""
+        evidence = self._evidence(node, side, condition, here, recursive)
+        if bound_of(condition) < INFINITY:  # pairs satisfy it, too
+            return evidence
+        return evidence.joined(_Needed(here.starts, here.starts))
 
     def _evidence(
         self, node: Plan, side: Plan, condition: Expression | None, here: _Needed, recursive: bool
@@ -209,7 +216,7 @@ class _Search:
         if self._closure is None:
             return
         for k, _ in derives(self._closure.stream, self._closure.rules, node):
-            grown = here.joined(self._of_rules.get(k))
+            grown = here.joined(self._of_rules.get(k, here))
             if grown != self._of_rules.get(k):
                 self._of_rules[k] = grown
                 if k not in self._changed:
