@@ -269,8 +269,8 @@ def test_rules_reach_as_far_back_as_their_longest_chain() -> None:
     second = "CONSTRUCT { ?x <c> ?z } " + pair % "b"
     text = "SELECT * { ?x <c> ?z }"
     assert reach(text, (first, second)) == 10
-    alone = f"CONSTRUCT {{ ?x <c> ?z }} {{ {{ ?x <a> ?y {SHORT} }} OPTIONALSEQ {{ ?x <b> ?z }} }}"
-    assert reach(text, (first, alone)) == 19
+    alone = f"CONSTRUCT {{ ?x <%s> ?z }} {{ {{ ?x <%s> ?y {SHORT} }} OPTIONALSEQ {{ ?x <e> ?z }} }}"
+    assert reach(text, (alone % ("b", "a"), alone % ("c", "b"))) == 19
     endless = "CONSTRUCT { ?x <c> ?z } { { ?x <c> ?y } SEQ { ?y <c> ?z } }"
     assert reach(text, (endless,)) == INFINITY
     assert reach(f"SELECT * {{ ?x <c> ?z {SHORT} }}", (endless,)) == 10
