@@ -5,7 +5,7 @@ compared with their definitions: the patterns step by step, each stream with a w
 (support/events.py), and whole queries in the modes of the engine, live and over histories. Absence
 and sequences are compared with quantifiers in Python, too.
 
-Not tested here: CONSTRUCT rules, which the engine rejects; how the operators save their states
+Not tested here: CONSTRUCT rules (test_engine_rules.py); how the operators save their states
 (tests/physical/test_saved_states.py); the rules of the optimizer one by one
 (tests/algebra/test_rules.py).
 """
