@@ -10,10 +10,10 @@ operator the rows that end at `b - ends` or later and start at `b - starts` or l
     optional sides              also the *evidence*: all rows that could be a partner of a row
 
 Evidence with a bound X of its own reaches back by X. Other evidence is needed from the beginning of
-time, but only which rows there were, and when first: `Evidence.rows` is the plan of these rows, so
-that they can be computed beforehand. Which rows of an operator a slab has depends on the rows that
-it needs of the inputs, and on no others. So a slab that has the items within the reach, and the
-evidence, has exactly the events that are detected in it.
+time, but only which rows there were, and when first: `OptionalEvidence.rows` is the plan of these,
+so that they can be computed beforehand. Which rows of an operator a slab has depends on the rows
+that it needs of the inputs, and on no others. So a slab that has the items within the reach, and
+the evidence, has exactly the events that are detected in it.
 
 A rule derives the items of its triples: what is needed of a pattern is needed of the rules that
 feed it.
@@ -43,7 +43,7 @@ from streamsparql.algebra.traversal import descend
 from streamsparql.algebra.xsd.values import duration_literal
 
 
-class Evidence(NamedTuple):
+class OptionalEvidence(NamedTuple):
     """The rows of an optional side that decide which rows of the other side have a partner."""
 
     operator: Plan
@@ -64,7 +64,7 @@ class EventReach(NamedTuple):
 
     streams: Mapping[str, int]
     """The reach of the items of each stream, as that of windows; INFINITY without a bound."""
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[OptionalEvidence, ...]
 
     @property
     def longest(self) -> int:
@@ -116,7 +116,7 @@ class _Search:
 
     def __init__(self) -> None:
         self.streams: dict[str, int] = {}
-        self.evidence: dict[Plan, Evidence] = {}
+        self.evidence: dict[Plan, OptionalEvidence] = {}
         self._closure: Closure | None = None
         self._of_rules: dict[int, _Needed] = {}
         self._visits: dict[int, int] = {}
@@ -197,7 +197,7 @@ class _Search:
             self.evidence[node] = self._described(node, side, condition)
         return _DETECTED
 
-    def _described(self, node: Plan, side: Plan, condition: Expression | None) -> Evidence:
+    def _described(self, node: Plan, side: Plan, condition: Expression | None) -> OptionalEvidence:
         read: Variables = frozenset() if condition is None else variables_in(condition)
         bound = Counter(v for part in node.inputs for v in scope(part).possible)
         variables = tuple(v for v in scope(side).possible if v in read or bound[v] > 1)
@@ -205,7 +205,7 @@ class _Search:
         if self._closure is not None:
             rows = self._closure.with_inputs(*self._closure.rules, rows)
         timed = not read.isdisjoint(OCCURRENCE.values())
-        return Evidence(node, event.Detect(rows), variables, timed)
+        return OptionalEvidence(node, event.Detect(rows), variables, timed)
 
     def _reach(self, node: match.TriplePatternMatching, here: _Needed) -> None:
         """Note what is needed of the items that a pattern matches, and of rules that feed it."""

@@ -3,8 +3,8 @@
 Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so the result for a part of time
 depends only on the elements that hold there. Windows state how long elements hold: `reach` bounds
 the length of an element's validity after its timestamp. Windows that count elements have no such
-bound; their look-back is a number of elements, `look_back`. Operators over events are no snapshot
-operators: event_reach.py determines how far back they reach.
+bound; their look-back is a number of elements, `look_back`. Events are not defined by snapshots:
+event_reach.py determines how far back they reach.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ from streamsparql.spark.evidence import (
     EvidenceQuery,
     EvidenceTables,
     evidence_of,
-    first_rows,
+    first_of_keys,
     result_table,
 )
 from streamsparql.spark.exchange import (
@@ -95,7 +95,7 @@ from streamsparql.text.instants import instant
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamsparql.algebra.event_reach import Evidence
+    from streamsparql.algebra.event_reach import OptionalEvidence
     from streamsparql.compiled import CompiledQuery
 
 STATIC_OPTIONAL = (
@@ -344,7 +344,7 @@ class SparkRun:
                 raise EngineError(f"cannot count the elements of {stream.name}")
         return Ranks.of(self.plan, edges, rows.to_pylist())
 
-    def _first_pass(self, evidence: Sequence[Evidence]) -> EvidenceTables:
+    def _first_pass(self, evidence: Sequence[OptionalEvidence]) -> EvidenceTables:
         """Run the jobs that find what each slab must know of the time before it.
 
         The evidence that an optional side needs itself is found before.
@@ -387,7 +387,7 @@ class SparkRun:
             evidence=dict(known),
         )
         run._since, _ = run._needs()
-        return first_rows([result_table(run._compute().toArrow())], query)
+        return first_of_keys([result_table(run._compute().toArrow())], query)
 
     def described(self) -> Cutting:
         """Return the cut of the run and the reasons for it, for `explain`."""

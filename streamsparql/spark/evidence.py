@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsparql.algebra.event_reach import Evidence, event_reach
+from streamsparql.algebra.event_reach import OptionalEvidence, event_reach
 from streamsparql.algebra.plan import Plan
 from streamsparql.compiled import CompiledQuery
 from streamsparql.overriding import override
@@ -75,7 +75,7 @@ class EvidenceQuery(CompiledQuery):
         return self._evidence.timed
 
 
-def evidence_of(query: CompiledQuery) -> tuple[Evidence, ...]:
+def evidence_of(query: CompiledQuery) -> tuple[OptionalEvidence, ...]:
     """Return the evidence that a query needs from before a slab.
 
     >>> import streamsparql
@@ -88,7 +88,7 @@ def evidence_of(query: CompiledQuery) -> tuple[Evidence, ...]:
     return event_reach(query.optimized).evidence
 
 
-def first_rows(tables: Iterable[pa.Table], query: EvidenceQuery) -> pa.Table:
+def first_of_keys(tables: Iterable[pa.Table], query: EvidenceQuery) -> pa.Table:
     """Return the first of each key: of rows that differ in their ends only, or in their times."""
     keys = [*query.variables, *([START] if query.timed else [])]
     known: list[pa.Table] = []

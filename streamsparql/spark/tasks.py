@@ -28,7 +28,7 @@ from streamsparql.spark import slab
 from streamsparql.spark.analyze import measure_merge, measure_part
 from streamsparql.spark.blocks import without_dictionaries
 from streamsparql.spark.cut import TaskPart
-from streamsparql.spark.evidence import EvidenceQuery, first_rows
+from streamsparql.spark.evidence import EvidenceQuery, first_of_keys
 from streamsparql.spark.exchange import Need, block_batch, pack_blocks, sources_from_blocks
 from streamsparql.spark.file_slices import SPLIT_ROWS, RowGroup, Split, read_in_order
 from streamsparql.spark.ranks import ElementCounter
@@ -107,7 +107,7 @@ def _emit_part(task: Task, part: TaskPart, streams: Mapping[str, Any]) -> Iterat
         yield from measure_part(task, part, ordered)
         return
     if isinstance(task.query, EvidenceQuery):
-        firsts = first_rows(slab.compute_part(task, part, ordered), task.query)
+        firsts = first_of_keys(slab.compute_part(task, part, ordered), task.query)
         yield from slab.result_batches(task, firsts)
         return
     for table in slab.combine_output(slab.compute_part(task, part, ordered)):
