@@ -14,16 +14,19 @@ so that the comparison is an error for some events (R26).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from streamsparql.algebra import event, filter, join
+from streamsparql.algebra import event, filter, join, match
 from streamsparql.algebra.closure import Closure
 from streamsparql.algebra.expressions import OCCURRENCE, Call, Constant
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.conditions import conjuncts
+from streamsparql.algebra.rules.conditions import conjuncts, reads_occurrence
+from streamsparql.algebra.rules.properties import is_static
 from streamsparql.algebra.solutions import Expression, Variable
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.terms import Literal
+from streamsparql.algebra.traversal import descend
 from streamsparql.algebra.xsd.durations import XsdDuration
 from streamsparql.algebra.xsd.moments import DateTime
 from streamsparql.algebra.xsd.numeric import EXACT
@@ -127,3 +130,45 @@ def bounds_below(node: Plan, bound: int) -> tuple[int, ...]:
         case Closure():
             return (*(INFINITY for _ in node.rules), bound)
     return (bound,) * len(node.inputs)
+
+
+class _EventPlace(NamedTuple):
+    """A place below a Detect: the bound of its rows, and whether it is below a warning."""
+
+    bound: int
+    reported: bool
+
+
+def unbounded_operators(pattern: Plan) -> Iterator[Plan]:
+    """Yield the topmost operators over events that retain rows for an unlimited time."""
+    for node, (bound, reported) in descend(pattern, _EventPlace(INFINITY, False), _event_places):
+        if not reported and _retains(node, bound):
+            yield node
+
+
+def _event_places(node: Plan, place: _EventPlace) -> list[tuple[Plan, _EventPlace]]:
+    if isinstance(node, Closure):  # each rule has its own warnings
+        return [(node.input, place)]
+    reported = place.reported or _retains(node, place.bound)
+    return [
+        (part, _EventPlace(bound, reported and bound == INFINITY))
+        for part, bound in zip(node.inputs, bounds_below(node, place.bound), strict=True)
+    ]
+
+
+def _retains(node: Plan, bound: int) -> bool:
+    """Return whether an operator retains rows of events for an unlimited time.
+
+    Of an optional side one row per key is retained in any case: what decides whether rows match.
+    """
+    if sum(not is_static(part) for part in node.inputs) < 2:
+        return False
+    match node:
+        case join.LeftJoin(_, _, condition) | event.SeqRightJoin(_, _, condition):
+            return min(bound, bound_of(condition)) == INFINITY
+        case event.NeverBefore(_, _, condition):
+            occurs = condition is not None and reads_occurrence(condition)
+            return occurs and bound_of(condition) == INFINITY
+        case join.Join() | match.BasicGraphPattern() | event.SeqJoin() | event.SeqWithout():
+            return bound == INFINITY
+    return False

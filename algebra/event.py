@@ -159,6 +159,16 @@ class Detect(Plan):
         )
 
 
+def reads_events(plan: Plan) -> bool:
+    """Return whether a plan is about events: whether it reads when items started, too.
+
+    >>> from streamsparql.algebra.shape import UNIT
+    >>> reads_events(Detect(UNIT)), reads_events(UNIT)
+    (True, False)
+    """
+    return any(isinstance(node, Detect) for node in plan.operators())
+
+
 def returns_events(plan: Plan) -> bool:
     """Return whether each row of a plan is an event: `Detect`, below operators that keep rows.
 

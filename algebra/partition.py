@@ -1,41 +1,32 @@
-"""Partitioning of a plan: by time, and by the value of a variable.
+"""Partitioning of a plan by time (partition_keys.py: by the value of a variable).
 
-**By time.** Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so the result for a
-part of time depends only on the elements that hold there. Windows state how long elements hold:
-`reach` bounds the length of an element's validity after its timestamp. Windows that count elements
-have no such bound; their look-back is a number of elements, `look_back`.
-
-**By value.** If a variable is bound in all rows that joins, groups and duplicate elimination
-combine, they never combine rows with different values of it: it is one of `partition_keys`. The
-streams can then be partitioned by that value. Each part is evaluated with all of the static data,
-and the union of the results is the result.
+Each operator of section 4 of SEMANTICS.md is snapshot-reducible, so the result for a part of time
+depends only on the elements that hold there. Windows state how long elements hold: `reach` bounds
+the length of an element's validity after its timestamp. Windows that count elements have no such
+bound; their look-back is a number of elements, `look_back`. Events are not defined by snapshots:
+event_reach.py determines how far back they reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from math import gcd, lcm
 
-from streamsparql.algebra import event, filter, group, join, match, shape
+from streamsparql.algebra import match, shape
 from streamsparql.algebra import window as w
 from streamsparql.algebra.access import AccessGraph, AccessStream, Merge
-from streamsparql.algebra.entailment import reads_entailed
+from streamsparql.algebra.event_reach import event_reach
 from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.grid import Grid
-from streamsparql.algebra.node import Node
 from streamsparql.algebra.path import Path
 from streamsparql.algebra.plan import Plan
-from streamsparql.algebra.rules.properties import is_static
-from streamsparql.algebra.scope import scope
 from streamsparql.algebra.solutions import Variable
-from streamsparql.errors import UnsupportedFeature
-
-# -- By time ------------------------------------------------------------------------------------
 
 
 def stream_reaches(plan: Plan) -> dict[str, int]:
-    """Return the greatest reach of each stream's windows; INFINITY if elements never expire.
+    """Return the greatest reach of each stream's items; INFINITY if they never expire.
+
+    Items reach as far as windows and events do.
 
     >>> from streamsparql.algebra.rules.sketch import streamed
     >>> stream_reaches(streamed("?x p ?y"))
@@ -47,23 +38,9 @@ def stream_reaches(plan: Plan) -> dict[str, int]:
     for window in windows(plan):
         for stream in _streams(window):
             reaches[stream] = max(reaches[stream], window.reach)
+    for stream, reach in event_reach(plan).streams.items():
+        reaches[stream] = max(reaches[stream], reach)
     return reaches
-
-
-def refuse_events(plan: Plan) -> None:
-    """Raise `UnsupportedFeature` for a plan about events, which cannot be cut into slabs yet.
-
-    >>> from streamsparql.algebra.shape import UNIT
-    >>> refuse_events(event.Detect(UNIT))
-    Traceback (most recent call last):
-    streamsparql.errors.UnsupportedFeature: the Spark engine does not run event queries of EP-SPARQL
-    hint: run the query in this process: engine='embedded'
-    """
-    if any(isinstance(node, event.Detect) for node in plan.operators()):
-        raise UnsupportedFeature(
-            "the Spark engine does not run event queries of EP-SPARQL",
-            hint="run the query in this process: engine='embedded'",
-        )
 
 
 def windows(plan: Plan) -> Iterator[w.Window]:
@@ -180,73 +157,3 @@ def _pattern_positions(pattern: match.TriplePattern, kept: set[Variable] | None)
         free = isinstance(place, Variable) and tuple(pattern).count(place) == 1
         if kept is None or not free or place in kept:
             yield name
-
-
-# -- By value -----------------------------------------------------------------------------------
-
-
-KeysOfMatching = Callable[[match.TriplePatternMatching], frozenset[Variable]]
-
-
-def partition_keys(
-    plan: Plan, entailed: KeysOfMatching = lambda _: frozenset()
-) -> tuple[Variable, ...]:
-    """Return the variables by whose values the streams can be partitioned.
-
-    Each is bound in every row of the result. The rows with a certain value depend only on elements
-    that a pattern matches with that value, and on the static data, which each part has. `entailed`
-    returns the variables of a pattern over entailed triples that are bound to terms of the element.
-
-    >>> from streamsparql.algebra.rules.sketch import streamed
-    >>> one, other = streamed("?x p ?y"), streamed("?x q ?z")
-    >>> projected = shape.Projection((Variable("y"),), one)
-    >>> partition_keys(join.Join(one, other)), partition_keys(projected)
-    ((?x,), (?y,))
-    """
-    if is_static(plan):
-        return ()
-    keys: frozenset[Variable] = plan.fold(partial(_keys, entailed))
-    return tuple(v for v in scope(plan).possible if v in keys)
-
-
-_NONE: frozenset[Variable] = frozenset()
-_KEEPS_KEYS = (
-    filter.Filter,
-    shape.Extend,
-    shape.OrderBy,
-    shape.Reduced,
-    shape.Distinct,
-    shape.Number,
-)
-
-
-def _keys(
-    entailed: KeysOfMatching, node: Node, parts: list[frozenset[Variable]]
-) -> frozenset[Variable]:
-    if not isinstance(node, Plan):
-        return _NONE
-    if is_static(node):
-        return frozenset(scope(node).certain)
-    pairs = zip(node.parts(), parts, strict=True)
-    inputs = [(part, keys) for part, keys in pairs if isinstance(part, Plan)]
-    below = [keys for _, keys in inputs]
-    match node:
-        case match.TriplePatternMatching():
-            if any(isinstance(x, w.ElementWindow) for x in node.walk()):
-                return _NONE
-            return entailed(node) if reads_entailed(node) else frozenset(scope(node).certain)
-        case w.Window():
-            return _NONE if isinstance(node, w.ElementWindow) else below[0]
-        case match.BasicGraphPattern() | join.Join():
-            moving = [keys for plan, keys in inputs if not is_static(plan)]
-            return frozenset.intersection(*moving)
-        case join.LeftJoin() | join.Minus() | filter.SemiJoin() | filter.AntiJoin() | filter.Mark():
-            moving = [keys for plan, keys in inputs[1:] if not is_static(plan)]
-            return below[0].intersection(*moving)
-        case join.Union():
-            return frozenset.intersection(*below)
-        case shape.Projection(variables) | group.Aggregation(variables):
-            return below[0].intersection(variables)
-        case group.Annotate(keys=variables):
-            return below[0].intersection(variables)
-    return below[0] if isinstance(node, _KEEPS_KEYS) else _NONE

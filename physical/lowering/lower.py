@@ -101,11 +101,15 @@ class TimeSlab:
 
     Windows emit the parts of validities within `[begin, end)`. Windows that count elements continue
     from `ranks`: the number of elements of each window before the first element of the input.
+    Operators over events with an optional side continue from its `evidence` before `begin`.
     """
 
     begin: int = 0
     end: int = INFINITY
     ranks: Mapping[w.ElementWindow, int] = field(default_factory=dict)
+    evidence: Mapping[Plan, Batch] = field(default_factory=dict)
+    first: tuple[int, int] | None = None
+    """The first instants of the whole input and of the horizon; None if the slab has all of it."""
 
 
 class Lowered(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streamsparql.algebra import access, event, graph, group, join, match, shape
 from streamsparql.algebra import filter as f
@@ -116,9 +116,11 @@ def lower_optional(
     condition = _condition(low, node.condition, at)
     own = bound_of(node.condition)
     kind = _OPTIONAL[type(node)]
-    return low.made(kind(left.operator, right, _bound(at), condition=condition, own=own))
+    operator = kind(left.operator, right, _bound(at), condition=condition, own=own)
+    return low.made(_continued(low, node, operator))
 
 
+OptionalOperator: TypeAlias = EventLeftJoin | SeqRightJoin | EqLeftJoin | NeverBefore
 _OPTIONAL: Mapping[type[Plan], type[EventLeftJoin | SeqRightJoin | EqLeftJoin]] = {
     join.LeftJoin: EventLeftJoin,
     event.SeqRightJoin: SeqRightJoin,
@@ -130,7 +132,15 @@ def lower_never_before(low: Lowering, node: event.NeverBefore, at: At, left: Low
     """Lower the absence of earlier events."""
     right = low.rows(node.right, at.of_inputs(node)[1])
     condition = _condition(low, node.condition, at)
-    return low.made(NeverBefore(left.operator, right, condition, bound_of(node.condition)))
+    operator = NeverBefore(left.operator, right, condition, bound_of(node.condition))
+    return low.made(_continued(low, node, operator))
+
+
+def _continued(low: Lowering, node: Plan, operator: OptionalOperator) -> OptionalOperator:
+    """Return an operator with the evidence from before the slab, if it is known."""
+    if low.slab is not None and node in low.slab.evidence:
+        operator.continue_at(low.slab.begin, low.slab.evidence[node])
+    return operator
 
 
 def lower_seq_without(low: Lowering, node: event.SeqWithout, at: At, left: Lowered) -> Lowered:

@@ -307,6 +307,10 @@ class _Optional(_EventPairs):
         own, known = marks[self.kept], marks[1 - self.kept]
         yield self._unmatched.consume(rows, self._evidence(others), (own, known))
 
+    def continue_at(self, t: int, rows: Batch) -> None:
+        """Begin at an instant, with the evidence from before it."""
+        self._unmatched.continue_with(self._evidence(rows), self._marks((t, t))[1 - self.kept])
+
     @abstractmethod
     def _evidence(self, rows: Batch) -> Batch:
         """Return rows of the optional side over the time in which they can be partners."""
@@ -434,6 +438,10 @@ class NeverBefore(Sliced):
         self._shared = shared_names(left.names, right.names)
         self._unmatched = _Preserved(right, left, (), own, condition, _preceded).unmatched
         self._results = Heap(self.names)
+
+    def continue_at(self, t: int, rows: Batch) -> None:
+        """Begin at an instant, with the evidence from before it."""
+        self._unmatched.continue_with(after(rows, self.own), watermark_after(t))
 
     @override
     def _consume(

@@ -67,7 +67,7 @@ class Detect(Operator):
         static = static_rows(batch)
         if static.any():
             first = at_instant(batch.where(static), self.begin)
-            batch = Batch.concat([first, batch.where(~static)])
+            batch = Batch.concat([first, batch.where(~static)]).ordered()
         return self._shown(self._known.consume(batch, watermark)), watermark
 
     def _shown(self, rows: Batch) -> Batch:

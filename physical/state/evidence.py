@@ -19,7 +19,8 @@ from typing import TypeAlias
 import numpy as np
 
 from streamsparql.overriding import override
-from streamsparql.physical.batch import Batch, BoolArray, IntArray
+from streamsparql.physical.batch import NEVER, Batch, BoolArray, IntArray
+from streamsparql.physical.kernels.occurrences import static_rows
 from streamsparql.physical.state.heap import Heap
 from streamsparql.physical.state.parts import NamedRows, Stateful
 from streamsparql.physical.state.sweep_area import SweepArea
@@ -90,10 +91,21 @@ class EvidenceRows(Stateful):
 class Unmatched(Stateful):
     """The rows of a preserved side, until it is known whether they have a partner."""
 
+    derived = (
+        "_begin",
+        "_earlier",
+    )  # of a slab of time, whose state is never saved
+
     def __init__(self, names: Sequence[str], evidence: EvidenceRows, accepted: Accepted) -> None:
         self.evidence = evidence
         self._accepted = accepted
         self._waiting = Heap(names)
+        self._begin = NEVER
+        self._earlier: Batch | None = None  # the evidence that starts before `_begin`, at first
+
+    def continue_with(self, evidence: Batch, t: int) -> None:
+        """Begin with the evidence of earlier items: all that starts before `t`."""
+        self._begin, self._earlier = t, evidence
 
     def consume(self, rows: Batch, evidence: Batch, watermarks: tuple[int, int]) -> Batch:
         """Consume preserved rows, over instants, and evidence; return the unmatched rows.
@@ -101,7 +113,12 @@ class Unmatched(Stateful):
         A row is decided once the watermark of the evidence has passed its instant.
         """
         own, known = watermarks
-        self.evidence.insert(evidence, known)
+        if self._begin > NEVER:
+            evidence = evidence.where((evidence.start >= self._begin) | static_rows(evidence))
+            if self._earlier is not None:
+                evidence = Batch.concat([self._earlier, evidence]).ordered()
+                self._earlier = None
+        self.evidence.insert(evidence, max(known, self._begin))
         decided = self._waiting.through([rows], known - 1)
         if len(decided):
             decided = decided.where(~self.evidence.partners(decided, self._accepted))

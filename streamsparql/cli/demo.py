@@ -125,8 +125,6 @@ def _check_tsunami(options: argparse.Namespace) -> None:
     for name in ("turbines", "minutes", "pour"):
         if getattr(options, name):
             raise UsageError(f"--only tsunami cannot be combined with --{name}, a wind park's")
-    if options.engine == "spark":
-        raise UsageError("--only tsunami cannot be combined with --engine spark: it has rules")
 
 
 def _demo_tsunami(options: argparse.Namespace) -> int:
@@ -136,7 +134,8 @@ def _demo_tsunami(options: argparse.Namespace) -> int:
     if options.write is None:
         from streamsparql.cli.tsunami_tour import TsunamiTour
 
-        TsunamiTour(gauge).show()
+        with _engine(options) as arguments:
+            TsunamiTour(gauge, arguments).show()
     else:
         gauge.write(options.write)
         print(f"The readings, queries and rules were written to {options.write}.")
@@ -151,17 +150,21 @@ def _on_engine(park: WindPark, options: argparse.Namespace) -> Iterator[dict[str
         return
     from tempfile import TemporaryDirectory
 
+    with TemporaryDirectory(prefix="streamsparql-") as folder, _engine(options) as engine:
+        park.write(folder)
+        yield {"streams": f"{folder}/wind.nq", "graph": f"{folder}/turbines.ttl", **engine}
+
+
+@contextmanager
+def _engine(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of `Query.run` that choose the engine."""
+    if options.engine == "embedded":
+        yield {}
+        return
     from streamsparql.cli.spark_commands import spark_session
 
-    temporary = TemporaryDirectory(prefix="streamsparql-")
-    with temporary as folder, spark_session(options.master) as spark:
-        park.write(folder)
-        yield {
-            "streams": f"{folder}/wind.nq",
-            "graph": f"{folder}/turbines.ttl",
-            "engine": "spark",
-            "spark": spark,
-        }
+    with spark_session(options.master) as spark:
+        yield {"engine": "spark", "spark": spark}
 
 
 def _write(park: WindPark, folder: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +34,19 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 
 class TsunamiTour:
-    """The demonstration, part by part, over the readings of a gauge."""
+    """The demonstration, part by part, over the readings of a gauge.
 
-    def __init__(self, gauge: Gauge, screen: Screen | None = None) -> None:
+    `arguments` are those of `Query.run` that choose the engine.
+    """
+
+    def __init__(
+        self,
+        gauge: Gauge,
+        arguments: Mapping[str, Any] | None = None,
+        screen: Screen | None = None,
+    ) -> None:
         self._gauge, self._texts = gauge, texts()
+        self._arguments = arguments or {}
         self._screen = Screen.of_stdout() if screen is None else screen
 
     def show(self) -> None:
@@ -78,10 +89,10 @@ class TsunamiTour:
         with TemporaryDirectory(prefix="streamsparql-") as folder:
             readings, means = Path(folder) / "readings.csv", Path(folder) / "means.csv"
             self._gauge.write(folder)
-            compile(self._texts["means.rq"]).run(readings).write(
+            compile(self._texts["means.rq"]).run(readings, **self._arguments).write(
                 means, report="rstream", every=READING_INTERVAL
             )
-            query.run([readings, means]).write(table, "table", timestamps="iso")
+            query.run([readings, means], **self._arguments).write(table, "table", timestamps="iso")
         screen.write()
         screen.prose("These are the alarms. A row starts with the first mean that it is made of:")
         screen.write()

@@ -141,6 +141,7 @@ class Execution(Engine):
         accesses = [o for o in self.pipeline.operators if isinstance(o, StreamAccess)]
         stamped = [(o.stream, o.stamp) for o in accesses if o.stamp is not None]
         self._stamps = {name: stamp for name, stamp in stamped if stamp != SINCE}
+        self._first = None if slab is None else slab.first
         self._from_start = [
             o for o in with_inner(self.pipeline.operators) if isinstance(o, Detect | EventLeftJoin)
         ]
@@ -415,6 +416,8 @@ class Execution(Engine):
         They are decided at the first instant, of the horizon or of the input, and detected at the
         start of the horizon.
         """
+        if self._first is not None:  # known before the items of a slab
+            return self._first[1] if isinstance(operator, Detect) else min(self._first)
         begin = self.begin
         if begin is None or isinstance(operator, Detect):
             return begin

@@ -159,6 +159,15 @@ class CutOptions:
     slabs: int | None = None
     """The requested number of slabs."""
     cores: int = 1
+    events: bool = False
+    """Whether items are needed for events, instead of holding in windows."""
+
+    @property
+    def hold(self) -> str:
+        """The time for which items are read, as text."""
+        holding = "are needed" if self.events else "hold"
+        until = "forever" if self.reach >= INFINITY else f"for {self.reach:,} ms"
+        return f"items {holding} {until}"
 
 
 def cut(histogram: TimeHistogram, options: CutOptions) -> Cut:
@@ -186,10 +195,7 @@ def cut(histogram: TimeHistogram, options: CutOptions) -> Cut:
     if replication > MAX_REPLICATION and options.keys:
         return _cut_by_key(options, max(count, round(rows / SLAB_ITEMS)), replication, why)
     if replication > MAX_REPLICATION:
-        why.append(
-            f"items hold {_duration(options.reach)}: with {count} slabs each would be read"
-            f" {replication:.1f} times"
-        )
+        why.append(f"{options.hold}: with {count} slabs each would be read {replication:.1f} times")
     while count > 1 and replication > MAX_REPLICATION:
         count -= 1
         replication = _replication(histogram, options, count)
@@ -198,12 +204,8 @@ def cut(histogram: TimeHistogram, options: CutOptions) -> Cut:
         return _cut_by_time([], options, [*why, "one task computes everything"])
     repeated = histogram.replication(borders, options.reach) - 1
     slabs = f"{len(borders) + 1} slabs of about {int(rows / count):,} items"
-    why.append(f"{slabs}; items hold {_duration(options.reach)}, so {repeated:.1%} are read twice")
+    why.append(f"{slabs}; {options.hold}, so {repeated:.1%} are read twice")
     return _cut_by_time(borders, options, why)
-
-
-def _duration(reach: int) -> str:
-    return "forever" if reach >= INFINITY else f"for {reach:,} ms"
 
 
 def _replication(histogram: TimeHistogram, options: CutOptions, count: int) -> float:
@@ -256,8 +258,7 @@ def _cut_by_key(options: CutOptions, count: int, replication: float, why: Sequen
     key = options.keys[0]
     reasons = (
         *why,
-        f"items hold {_duration(options.reach)}: with slabs of time each would be read"
-        f" {replication:.1f} times",
+        f"{options.hold}: with slabs of time each would be read {replication:.1f} times",
         f"all joins and groups share ?{key}: the streams are divided by its value",
     )
     parts = (TaskPart(k, options.begin, options.end, k, count) for k in range(count))

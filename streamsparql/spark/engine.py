@@ -17,7 +17,7 @@ Steps 1 to 3 are done when the `SparkRun` is created, the others when the DataFr
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -25,15 +25,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamsparql.algebra.event import reads_events
+from streamsparql.algebra.event_reach import event_reach, how_to_bound
+from streamsparql.algebra.join import LeftJoin
 from streamsparql.algebra.match import TriplePattern
 from streamsparql.algebra.partition import (
     common_jumps,
     element_windows,
-    partition_keys,
-    refuse_events,
+    reads_stream,
     stream_reaches,
     windows,
 )
+from streamsparql.algebra.partition_keys import key_matchings, partition_keys
 from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.errors import EngineError, UnsupportedFeature
@@ -46,6 +49,13 @@ from streamsparql.sources.chunk import Reject
 from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.spark import slab
 from streamsparql.spark.cut import Cut, CutOptions, TaskPart, TimeHistogram, cut
+from streamsparql.spark.evidence import (
+    EvidenceQuery,
+    EvidenceTables,
+    evidence_of,
+    first_of_keys,
+    result_table,
+)
 from streamsparql.spark.exchange import (
     BLOCK_SCHEMA,
     Need,
@@ -84,7 +94,13 @@ from streamsparql.text.instants import instant
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamsparql.algebra.event_reach import OptionalEvidence
     from streamsparql.compiled import CompiledQuery
+
+STATIC_OPTIONAL = (
+    "the left side of an OPTIONAL has static rows, which the first instant decides: all slabs would"
+    " read it"
+)
 
 
 def check_limits(limits: Limits | None) -> None:
@@ -121,7 +137,6 @@ class SparkRun:
     ) -> None:
         from streamsparql.spark.statics import gather_statics
 
-        refuse_events(query.logical)
         check_limits(run_input.limits)
         self._spark, self.query, self.report = spark, query, report
         self.plan = query.optimized
@@ -138,10 +153,16 @@ class SparkRun:
         self.histogram = TimeHistogram.merge([stream.histogram for stream in self.streams])
         self.task = self._task(run_input, ordered)
         end = INFINITY if run_input.end is None else run_input.end
+        self._reaches = self._stream_reaches()
         self.cut = self._cut(self.task.begin, end, slabs)
         self.task = replace(self.task, key=self.cut.key, parts=len(self.cut.parts))
+        evidence = evidence_of(query)
+        if evidence and (self.cut.key or len(self.cut.parts) < 2 or self._reach >= INFINITY):
+            self._reaches = dict.fromkeys(self._reaches, INFINITY)  # parts read all of it
         self._since, ranks = self._needs()
         self.task = replace(self.task, ranks=ranks)
+        if evidence and self._reach < INFINITY:
+            self.task = replace(self.task, evidence=self._first_pass(evidence))
 
     def _task(self, run_input: RunInput, ordered: bool) -> Task:
         least = min((stream.least for stream in self.streams), default=INFINITY)
@@ -164,6 +185,7 @@ class SparkRun:
             statics=self.statics.results,
             delay=self._delay_in_parts(run_input),
             seen=max((stream.seen for stream in self.streams), default=-1),
+            first=begin if least == INFINITY else least,
         )
 
     def _delay_in_parts(self, run_input: RunInput) -> int:
@@ -185,21 +207,44 @@ class SparkRun:
 
     # -- decisions
 
+    def _stream_reaches(self) -> dict[str, int]:
+        """Return how far back the items of each stream reach."""
+        reaches = stream_reaches(self.plan)
+        optional = any(isinstance(node, LeftJoin) for node in self.plan.operators())
+        if optional and reads_events(self.plan) and self.statics.any:
+            if slab.decides_static_rows(self.task):
+                return dict.fromkeys(reaches, INFINITY)
+        return reaches
+
+    @property
+    def _reach(self) -> int:
+        return max(self._reaches.values(), default=0)
+
     def _cut(self, begin: int, end: int, slabs: int | None) -> Cut:
         if begin >= end:
             return Cut((), ("the horizon ends before the first item",))
         task = self.task
-        longest = max(stream_reaches(self.plan).values(), default=0)
         options = CutOptions(
-            min(longest + task.margin + task.slack, INFINITY),
+            min(self._reach + task.margin + task.slack, INFINITY),
             common_jumps(self.plan),
             self._keys(end),
             begin,
             end,
             slabs,
             cores(self._spark),
+            task.reads_events,
         )
-        return cut(self.histogram, options)
+        result = cut(self.histogram, options)
+        return replace(result, reasons=(*result.reasons, *self._event_reasons(result)))
+
+    def _event_reasons(self, result: Cut) -> Iterator[str]:
+        """Yield what decides how far events reach back, and how to bound it."""
+        if not self.task.reads_events:
+            return
+        if self._reach >= INFINITY:
+            yield how_to_bound(self.plan) or STATIC_OPTIONAL
+        elif evidence_of(self.query) and result.key is None and len(result.parts) > 1:
+            yield "a first pass finds what each slab must know of the time before it"
 
     def _keys(self, end: int) -> tuple[str, ...]:
         """Return the variables by whose value the streams can be divided."""
@@ -229,13 +274,19 @@ class SparkRun:
         None if anything other than a pattern reads a stream.
         """
         columns_of_streams = {}
+        schema = self.statics.schema
+        matchings = key_matchings(
+            self.plan, Variable(key), *(() if schema is None else (schema.keys,))
+        )
+        if matchings is None:
+            return None
         for stream in self.streams:
-            patterns = patterns_over(self.plan, stream.name)
-            if patterns is None:
+            if patterns_over(self.plan, stream.name) is None:
                 return None
             columns: set[str] = set()
-            for pattern in patterns:
-                columns.update(self._columns_of(pattern, Variable(key)))
+            for matching, variable in matchings:
+                if reads_stream(matching, stream.name):
+                    columns.update(self._columns_of(matching.pattern, variable))
             columns_of_streams[stream.name] = tuple(sorted(columns))
         return columns_of_streams
 
@@ -247,11 +298,14 @@ class SparkRun:
 
     def _needs(self) -> tuple[dict[str, list[int]], dict[int, dict[ElementWindow, int]]]:
         """Return since when each part needs each stream, and the ranks of its first elements."""
-        reaches = stream_reaches(self.plan)
+        reaches = self._reaches
         since: dict[str, list[int]] = {}
         ranks: dict[int, dict[ElementWindow, int]] = {}
         for stream in self.streams:
-            reach = reaches.get(stream.name, 1)
+            if stream.name not in reaches:  # evidence of another stream
+                since[stream.name] = [part.end for part in self.cut.parts]
+                continue
+            reach = reaches[stream.name]
             back = [self.task.back(part) for part in self.cut.parts]
             first = [max(t - reach + 1, 0) if reach < INFINITY else 0 for t in back]
             numbers = [number for number, _ in element_windows_over(self.plan, stream.name)]
@@ -290,6 +344,51 @@ class SparkRun:
             case _:
                 raise EngineError(f"cannot count the elements of {stream.name}")
         return Ranks.of(self.plan, edges, rows.to_pylist())
+
+    def _first_pass(self, evidence: Sequence[OptionalEvidence]) -> EvidenceTables:
+        """Run the jobs that find what each slab must know of the time before it.
+
+        The evidence that an optional side needs itself is found before.
+        """
+        tables: dict[int, pa.Table] = {}
+        places = {each.operator: number for number, each in enumerate(evidence)}
+        pending = list(range(len(evidence)))
+        while pending:
+            number = pending[-1]
+            below = (places[each.operator] for each in event_reach(evidence[number].rows).evidence)
+            missing = [k for k in below if k not in tables]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if number not in tables:
+                tables[number] = self._evidence_rows(number, tables)
+        return tables
+
+    def _evidence_rows(self, number: int, known: EvidenceTables) -> pa.Table:
+        """Run the job that finds the evidence of one operator."""
+        query = EvidenceQuery(self.query, number)
+        run = copy(self)
+        run.query, run.plan, run.report = query, query.optimized, None
+        run._reaches = stream_reaches(run.plan)
+        parts = self.cut.parts
+        if parts[0].begin > self.task.first:
+            parts = (TaskPart(0, 0, parts[0].begin), *parts)
+        parts = tuple(part._replace(number=k) for k, part in enumerate(parts))
+        run.cut = Cut(parts, ())
+        run.task = replace(
+            self.task,
+            name=uuid.uuid4().hex,
+            query=query,
+            begin=parts[0].begin,
+            report=None,
+            ordered=False,
+            parts=len(parts),
+            ranks={},
+            evidence=dict(known),
+        )
+        run._since, _ = run._needs()
+        return first_of_keys([result_table(run._compute().toArrow())], query)
 
     def described(self) -> Cutting:
         """Return the cut of the run and the reasons for it, for `explain`."""

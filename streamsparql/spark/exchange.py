@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import starts_of
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Chunk
 from streamsparql.sources.disorder import Sorter
@@ -38,6 +40,14 @@ ITEM_SCHEMA = pa.schema(
     ]
 )
 """Items in the exchange: terms in N-Triples syntax; `sequence` orders items of one timestamp."""
+
+EVENT_SCHEMA = ITEM_SCHEMA.insert(3, pa.field("start", pa.int64()))
+"""Items of a query about events; the timestamp of an item is its end."""
+
+_EVENTS_READ = pa.schema(
+    [field.with_name("end") if field.name == "timestamp" else field for field in EVENT_SCHEMA]
+)
+"""These items as a source has them (`sources/tables.py`)."""
 
 BLOCK_SCHEMA = "target int, stream int, first long, block binary"
 """The schema of blocks in the exchange, in Spark's DDL."""
@@ -76,6 +86,8 @@ class Need:
 
     def _by_key(self, items: pa.Table, stamps: IntArray) -> Iterator[tuple[int, pa.Table]]:
         keys = [hashes(items.column(name), self.scope) % self.buckets for name in self.key or ()]
+        if not keys:  # no pattern reads the stream
+            return
         inside = (stamps >= self.since[0]) & (stamps < self.until[0])
         rows, targets = [], []
         for k, bucket in enumerate(keys):
@@ -172,7 +184,10 @@ def items_of_chunks(
 def _table(rows: Batch, terms: TermDictionary, first: int) -> pa.Table:
     columns = [terms.dictionary(rows.columns[name]) for name in (".s", ".p", ".o")]
     numbers = np.arange(first, first + len(rows))
-    return pa.table([*columns, rows.start, numbers], schema=ITEM_SCHEMA)
+    if SINCE not in rows.columns:
+        return pa.table([*columns, rows.start, numbers], schema=ITEM_SCHEMA)
+    starts = starts_of(rows.columns[SINCE])
+    return pa.table([*columns, starts, rows.start, numbers], schema=EVENT_SCHEMA)
 
 
 # -- The second stage ---------------------------------------------------------------------------
@@ -181,7 +196,10 @@ def _table(rows: Batch, terms: TermDictionary, first: int) -> pa.Table:
 class BlockReader:
     """The streams of a part, read from its blocks, which arrive in order of their first items."""
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], streams: Sequence[str]) -> None:
+    def __init__(
+        self, batches: Iterable[pa.RecordBatch], streams: Sequence[str], events: bool = False
+    ) -> None:
+        self._schema = _EVENTS_READ if events else ITEM_SCHEMA
         self._rows = self._read(batches)
         self._waiting: dict[int, deque[tuple[int, Any]]] = {k: deque() for k in range(len(streams))}
 
@@ -204,7 +222,7 @@ class BlockReader:
     def items(self, stream: int, sort: Sort | None = None) -> pa.RecordBatchReader:
         """Return the items of a stream in order of time, as a source."""
         return pa.RecordBatchReader.from_batches(
-            ITEM_SCHEMA, self._batches(stream, sort or _by_sequence)
+            self._schema, self._batches(stream, sort or _by_sequence)
         )
 
     def _batches(self, stream: int, sort: Sort) -> Iterator[pa.RecordBatch]:
@@ -214,14 +232,17 @@ class BlockReader:
             first, block = row
             if retained and rows >= enough:
                 done, rest = _split_at(sort(pa.concat_tables(retained)), first)
-                yield from _item_batches(done)
+                yield from self._items(done)
                 retained, rows = [rest] if rest.num_rows else [], rest.num_rows
                 enough = 2 * rows
             table = unpack(block)
             retained.append(table)
             rows += table.num_rows
         if retained:
-            yield from _item_batches(sort(pa.concat_tables(retained)))
+            yield from self._items(sort(pa.concat_tables(retained)))
+
+    def _items(self, items: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield from items.rename_columns(self._schema.names).cast(self._schema).to_batches()
 
 
 Sort = Callable[[pa.Table], pa.Table]
@@ -251,13 +272,12 @@ def _split_at(items: pa.Table, t: int) -> tuple[pa.Table, pa.Table]:
     return items.slice(0, at), items.slice(at)
 
 
-def _item_batches(items: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from items.cast(ITEM_SCHEMA).to_batches()
-
-
 def sources_from_blocks(
-    batches: Iterable[pa.RecordBatch], streams: Sequence[str], sorts: Mapping[str, Sort]
+    batches: Iterable[pa.RecordBatch],
+    streams: Sequence[str],
+    sorts: Mapping[str, Sort],
+    events: bool = False,
 ) -> dict[str, pa.RecordBatchReader]:
     """Return the exchanged streams of a part as sources, for `slab.compute_part`."""
-    reader = BlockReader(batches, streams)
+    reader = BlockReader(batches, streams, events)
     return {name: reader.items(k, sorts.get(name)) for k, name in enumerate(streams)}

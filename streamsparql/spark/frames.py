@@ -7,7 +7,7 @@ blocks in the first Python stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsparql.algebra import window as w
+from streamsparql.algebra.event import reads_events
 from streamsparql.algebra.graph import Describe
 from streamsparql.algebra.match import TriplePattern, TriplePatternMatching
 from streamsparql.algebra.partition import positions_read, reads_stream
@@ -30,7 +31,14 @@ from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.stamps import RecognisedUnit, StampReader
 from streamsparql.sources.tables import TERMS_KEY, UNREAD, constant_column, roles
 from streamsparql.spark.cut import TimeHistogram
-from streamsparql.spark.exchange import ITEM_SCHEMA, PACK, Need, pack_blocks, rebatch
+from streamsparql.spark.exchange import (
+    EVENT_SCHEMA,
+    ITEM_SCHEMA,
+    PACK,
+    Need,
+    pack_blocks,
+    rebatch,
+)
 from streamsparql.spark.stream_inputs import FrameInput
 
 if TYPE_CHECKING:
@@ -92,6 +100,7 @@ def survey_frame(
             " to_utc_timestamp, or set Spark's session time zone"
         )
     part = roles(frame.columns, Encoder(f"<{name}>", TermDictionary(), reading=reading), True)
+    times = {as_: part[role] for role, as_ in _TIMES.items() if role in part}
     stamped = part.get("t", part.get("end", ""))
     columns = [
         _term_column(frame, part[role], as_, name) for role, as_ in zip("spo", TERMS, strict=True)
@@ -99,10 +108,19 @@ def survey_frame(
     sequence = next((c for c in frame.columns if c.lower() == SEQUENCE), None)
     if sequence is not None:
         columns.append(frame[_quoted(sequence)].cast("long").alias(SEQUENCE))
-    whole = frame.select(*columns[:3], frame[_quoted(stamped)].alias("timestamp"))
+    as_read = [
+        frame[_quoted(part[role])].alias("timestamp" if role == "t" else role)
+        for role in _TIMES
+        if role in part
+    ]
+    whole = frame.select(*columns[:3], *as_read)
     unit, recognised = _unit_of(frame, stamped, reading.stamps)
-    items = _with_milliseconds(frame, stamped, columns, name, unit)
-    timed = functions.coalesce(functions.col("timestamp") >= 0, functions.lit(False))
+    items = _with_milliseconds(frame, times, columns, name, unit)
+    valid = functions.col("timestamp") >= 0
+    if "start" in times:
+        start = functions.col("start")
+        valid = valid & (start >= 0) & (start <= functions.col("timestamp"))
+    timed = functions.coalesce(valid, functions.lit(False))
     if strict and items.where(~timed).limit(1).count():
         raise SourceError(f"<{name}>: a row of the DataFrame has no valid timestamp")
     items = items.where(timed)
@@ -118,6 +136,10 @@ def survey_frame(
     read = {"s", "p", "o"} if strict else positions_read(plan).get(name, frozenset())
     unread = [as_ for role, as_ in zip("spo", TERMS, strict=True) if role not in read]
     items = items.drop(*(as_ for as_ in unread if _has_only_terms(frame, part[as_[0]])))
+    if not reads_events(plan):
+        items = items.drop("start")
+    elif "start" not in times:
+        items = items.withColumn("start", functions.col("timestamp"))
     histogram = TimeHistogram.of_samples([np.array(sample, np.int64)], [rows])
     return FrameInput(
         *(name, histogram, least, most, items, whole),
@@ -197,45 +219,63 @@ def _unit_of(
     return stamps.unit or "ms", stamps.recognised
 
 
+_TIMES = {"t": "timestamp", "start": "start", "end": "timestamp"}
+"""The columns with the times of items, by their role."""
+
+
 def _with_milliseconds(
-    frame: DataFrame, column: str, others: Sequence[Column], name: str, unit: str
+    frame: DataFrame, times: Mapping[str, str], others: Sequence[Column], name: str, unit: str
 ) -> DataFrame:
-    """Return the other columns and the timestamps in milliseconds, as `timestamp`."""
+    """Return the other columns, and columns of times in milliseconds with new names."""
+    converted = {as_: _milliseconds(frame, column, name, unit) for as_, column in times.items()}
+    stamps = [
+        (frame[_quoted(times[as_])] if column is None else column).alias(as_)
+        for as_, column in converted.items()
+    ]
+    items = frame.select(*others, *stamps)
+    texts = [as_ for as_, column in converted.items() if column is None]
+    if not texts:
+        return items
+    kinds = ", ".join(f"{c} {'string' if c in TERMS else 'long'}" for c in items.columns)
+    return items.mapInArrow(partial(_parse_timestamps, unit, texts), kinds)
+
+
+def _milliseconds(frame: DataFrame, column: str, name: str, unit: str) -> Column | None:
+    """Return a column of times in milliseconds; None if Spark cannot convert it."""
     from pyspark.sql import functions
 
     kind, stamp = dict(frame.dtypes)[column], frame[_quoted(column)]
     if kind in _INTEGERS:
-        scaled = {
+        return {
             "s": stamp.cast("long") * 1000,
             "ms": stamp.cast("long"),
             "us": functions.expr(f"{_quoted(column)} div 1000"),  # exact, unlike a quotient
             "ns": functions.expr(f"{_quoted(column)} div 1000000"),
         }[unit]
-        return frame.select(*others, scaled.alias("timestamp"))
     if kind == "timestamp":
-        return frame.select(*others, functions.unix_millis(stamp).alias("timestamp"))
+        return functions.unix_millis(stamp)
     if kind == "timestamp_ntz":
         epoch = functions.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-        since = functions.timestamp_diff("MILLISECOND", epoch, stamp)
-        return frame.select(*others, since.alias("timestamp"))
+        return functions.timestamp_diff("MILLISECOND", epoch, stamp)
     if kind.partition("(")[0] not in ("string", "double", "float", "decimal", "date"):
         raise SourceError(
             f"<{name}>: column {column} has type {kind}; timestamps must be numbers, strings, dates"
             " or timestamps"
         )
-    texts = frame.select(*others, stamp.alias("timestamp"))
-    kinds = ", ".join(f"{c} {'string' if c in TERMS else 'long'}" for c in texts.columns)
-    return texts.mapInArrow(partial(_parse_timestamps, unit), kinds)
+    return None
 
 
-def _parse_timestamps(unit: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _parse_timestamps(
+    unit: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Replace timestamps of any type by milliseconds, as a source does, and invalid ones by -1."""
     reader = StampReader(unit)
     for batch in batches:
-        place = batch.schema.names.index("timestamp")
-        stamps = pa.array(reader.of_column(batch.column(place))[0], pa.int64())
-        columns = [*batch.columns[:place], stamps, *batch.columns[place + 1 :]]
-        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+        for name in names:
+            place = batch.schema.names.index(name)
+            stamps = pa.array(reader.of_column(batch.column(place))[0], pa.int64())
+            batch = batch.set_column(place, name, stamps)
+        yield batch
 
 
 def _constant_columns(patterns: Sequence[TriplePattern]) -> list[str]:
@@ -305,7 +345,10 @@ def items_of_batch(batch: pa.RecordBatch, predicates: Sequence[str]) -> pa.Table
     columns["timestamp"] = batch.column("timestamp")
     zeros = np.zeros(rows, np.int64)
     columns["sequence"] = batch.column(SEQUENCE).fill_null(0) if SEQUENCE in names else zeros
-    return pa.table(columns).cast(ITEM_SCHEMA)
+    if "start" not in names:
+        return pa.table(columns).cast(ITEM_SCHEMA)
+    columns["start"] = batch.column("start")
+    return pa.table(columns).select(EVENT_SCHEMA.names).cast(EVENT_SCHEMA)
 
 
 def normal_items(
@@ -315,10 +358,16 @@ def normal_items(
     terms = TermDictionary()
     for batch in batches:
         items = items_of_batch(batch, predicates)
-        for chunk in read_stream(items.drop_columns(["sequence"]), name, terms, strict=strict):
+        events = "start" in items.column_names
+        schema = EVENT_SCHEMA if events else ITEM_SCHEMA
+        source = items.drop_columns(["sequence"])
+        if events:
+            source = source.rename_columns([*TERMS, "start", "end"])
+        for chunk in read_stream(source, name, terms, strict=strict):
             rows = chunk.positions if chunk.kept is None else chunk.positions[chunk.kept]
             columns = [terms.dictionary(ids) for ids in (chunk.s, chunk.p, chunk.o)]
             sequence = items.column("sequence").take(pa.array(rows - 1))
-            yield pa.table([*columns, chunk.end, sequence], schema=ITEM_SCHEMA)
+            times = [chunk.start, chunk.end] if events else [chunk.end]
+            yield pa.table([*columns, *times, sequence], schema=schema)
         if terms.due():
             terms.recycle([])

@@ -24,14 +24,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamsparql.algebra.event import reads_events, returns_events
 from streamsparql.algebra.window import ElementWindow
 from streamsparql.compiled import CompiledQuery
 from streamsparql.errors import EngineError, LimitExceeded, SourceError, StreamSparqlError
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import shown_times
 from streamsparql.physical.lowering.lower import TimeSlab
 from streamsparql.physical.operator import INFINITY
 from streamsparql.physical.operators.access import Always
+from streamsparql.physical.operators.event import EventLeftJoin
 from streamsparql.physical.operators.report import TemporalCoalesce
 from streamsparql.run.decoder import time_columns
 from streamsparql.run.execution import Execution
@@ -47,14 +51,13 @@ from streamsparql.spark.blocks import (
     without_dictionaries,
 )
 from streamsparql.spark.cut import TaskPart
+from streamsparql.spark.evidence import END, START, EvidenceTables, evidence_before
 from streamsparql.text.instants import instant
 
 OUTPUT_ROWS = 65_536
 """The approximate number of rows that a task emits at a time."""
 HEARTBEAT = 30.0
 """The seconds after which a task emits even an empty table, to show that it is alive."""
-START, END = ".start", ".end"
-"""The internal columns of a row's validity; `START` alone is the instant of its report."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,20 @@ class Task:
     """Whether tasks emit measurements instead of rows (`analyze`)."""
     delay: int = 0
     """The milliseconds by which the items that a part reads may be out of order."""
+    first: int = 0
+    """The first instant of all streams."""
+    evidence: EvidenceTables = field(default_factory=dict)
+    """What happened before the parts, if it was computed beforehand."""
+
+    @property
+    def reads_events(self) -> bool:
+        """Whether items are events, with a start and an end."""
+        return reads_events(self.query.optimized)
+
+    @property
+    def returns_events(self) -> bool:
+        """Whether rows are events: each occurs once, in one part."""
+        return returns_events(self.query.optimized)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -100,14 +117,18 @@ class Task:
     @property
     def merges(self) -> bool:
         """Whether rows of different parts may be pieces of one row."""
-        return self.parts > 1 and self.report is None and self.key is None
+        in_time = self.parts > 1 and self.report is None and self.key is None
+        return in_time and not self.returns_events
 
     @property
     def margin(self) -> int:
         """The milliseconds by which a task begins before its part.
 
-        ISTREAM and DSTREAM compare a report with the one before.
+        ISTREAM and DSTREAM compare a report with the one before. A report of events shows those of
+        the period before it.
         """
+        if self.report is not None and self.returns_events:
+            return 2 * (self.report.every or 1)
         if self.report is None or (self.report.kind == "rstream" and self.report.every):
             return 0
         return self.report.every or 1
@@ -169,13 +190,21 @@ def _execution(
         time_zone=None,
         stamp_from=None,  # they were read before
     )
-    slab = TimeSlab(task.back(part), part.end, task.ranks.get(part.number, {}))
+    shared = shared_execution(task)
+    begin = task.back(part)
+    slab = TimeSlab(
+        begin,
+        part.end,
+        task.ranks.get(part.number, {}),
+        evidence_before(task.query, task.evidence, begin, shared.terms),
+        (task.first, task.begin),
+    )
     run = execution(
         task.query,
         run_input,
         report=task.report,
         ordered=task.ordered,
-        shares_terms_with=shared_execution(task),
+        shares_terms_with=shared,
         slab=slab,
     )
     if run.reports is not None:
@@ -207,10 +236,28 @@ def _new_shared_execution(task: Task) -> Execution:
 
 def has_static_rows(task: Task) -> bool:
     """Return whether the query has rows without any items: those of static data alone."""
+    return any(map(len, _without_items(task).replay()))
+
+
+def _without_items(task: Task) -> Execution:
     silent: dict[str, Any] = dict.fromkeys(task.run_input.streams, ())
     run_input = replace(task.run_input, streams=silent)
-    run = Execution(task.query, run_input, shares_terms_with=_new_shared_execution(task))
-    return any(map(len, run.replay()))
+    return Execution(task.query, run_input, shares_terms_with=_new_shared_execution(task))
+
+
+def decides_static_rows(task: Task) -> bool:
+    """Return whether an OPTIONAL over events has left rows of static data alone.
+
+    These are decided by the items of the first instant.
+    """
+    run = _without_items(task)
+    for _ in run.replay():
+        pass
+    return any(
+        run.pipeline.counts[operator.inputs[0]].rows_out
+        for operator in run.pipeline.operators
+        if isinstance(operator, EventLeftJoin)
+    )
 
 
 def _take_rows(task: Task, part: TaskPart, run: Execution) -> pa.Table:
@@ -221,12 +268,11 @@ def _take_rows(task: Task, part: TaskPart, run: Execution) -> pa.Table:
         run.reports.done()  # rows carry the instants of their reports; the list is not needed
     if task.report is not None and task.margin:
         rows = rows.where(rows.start >= part.begin + task.lag)
-    names = [*task.columns, *hidden_columns(len(rows.columns) - len(task.columns))]
-    columns = {
-        name: run.terms.dictionary(ids)
-        for name, ids in zip(names, rows.columns.values(), strict=True)
-    }
-    times = {START: rows.start} if task.report is not None else {START: rows.start, END: rows.end}
+    start, end = shown_times(rows)
+    ids = [column for name, column in rows.columns.items() if name != SINCE]
+    names = [*task.columns, *hidden_columns(len(ids) - len(task.columns))]
+    columns = {name: run.terms.dictionary(x) for name, x in zip(names, ids, strict=True)}
+    times = {START: rows.start} if task.report is not None else {START: start, END: end}
     return _in_bucket(task, part, pa.table({**columns, **times}))
 
 

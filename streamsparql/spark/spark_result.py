@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamsparql.algebra.partition import refuse_events
+from streamsparql.algebra.event import returns_events
 from streamsparql.compiled import CompiledQuery
 from streamsparql.overriding import override
 from streamsparql.physical.batch import Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.hidden import SINCE
+from streamsparql.physical.kernels.occurrences import since_of
 from streamsparql.run.decoder import RowDecoder
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput
@@ -46,7 +48,6 @@ class SparkComputation(Computation):
         spark: SparkSession | None,
         slabs: int | None,
     ) -> None:
-        refuse_events(query.logical)
         check_limits(run_input.limits)
         decoder = RowDecoder(query.form, query.variables, TermDictionary(), query.ranking)
         super().__init__(query, run_input, decoder)
@@ -128,6 +129,8 @@ class SparkComputation(Computation):
         names = (*result_columns(self.query), *self.decoder.sort_columns)
         columns = {name: self._ids(table.column(k)) for k, name in enumerate(names)}
         start, end = (table.column(len(names) + k).to_numpy() for k in (0, 1))
+        if returns_events(self.query.optimized):
+            return Batch({**columns, SINCE: since_of(start)}, end, end + 1).ordered()
         return Batch(columns, start, end).ordered()
 
     def _ids(self, column: pa.ChunkedArray) -> IntArray:

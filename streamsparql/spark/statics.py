@@ -96,6 +96,11 @@ class Statics:
     schema: KnownSchema | None = None
     """The schema for entailment."""
 
+    @property
+    def any(self) -> bool:
+        """Whether there are static triples, or rows of static plans."""
+        return self.graph is not None or bool(self.graphs or self.results)
+
     def rejects(self, spark: SparkSession) -> list[Reject]:
         """Return the rejects of all graphs, for which the large ones are read once more."""
         rejects = [*self.driver_rejects]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from streamsparql.algebra.event import reads_events
 from streamsparql.algebra.plan import Plan
 from streamsparql.errors import EngineError
 from streamsparql.overriding import override
@@ -40,7 +41,7 @@ from streamsparql.sources.reading import Reading
 from streamsparql.sources.records import are_messages
 from streamsparql.sources.stamps import RecognisedUnit
 from streamsparql.spark.cut import TimeHistogram
-from streamsparql.spark.exchange import ITEM_SCHEMA, items_of_chunks
+from streamsparql.spark.exchange import EVENT_SCHEMA, ITEM_SCHEMA, items_of_chunks
 from streamsparql.spark.file_slices import (
     CHUNK_ITEMS,
     RowGroup,
@@ -114,7 +115,7 @@ class SplitFiles(StreamInput):
 
 @dataclass(frozen=True, eq=False)
 class FrameInput(StreamInput):
-    """A DataFrame with the columns of `ITEM_SCHEMA`."""
+    """A DataFrame with the columns of `ITEM_SCHEMA`, or of `EVENT_SCHEMA`."""
 
     frame: DataFrame
     whole: DataFrame
@@ -177,7 +178,7 @@ def survey_stream(
     if _is_files(source):
         table = source if mapped is None else mapped.source
         return survey_files(spark, name, check_distinct(paths_of(table)), run_input, mapped)
-    return _survey_memory(name, source, run_input)
+    return _survey_memory(name, source, run_input, reads_events(plan))
 
 
 def is_frame(source: Any) -> bool:
@@ -185,12 +186,13 @@ def is_frame(source: Any) -> bool:
     return type(source).__module__.startswith("pyspark.sql")
 
 
-def _survey_memory(name: str, source: Any, run_input: RunInput) -> MemoryInput:
-    terms, sorter = TermDictionary(), _sorter(name, run_input)
+def _survey_memory(name: str, source: Any, run_input: RunInput, events: bool) -> MemoryInput:
+    terms, sorter = TermDictionary(), run_input.sorter(name, events)
     reading = run_input.reading_of(name)
     chunks = read_stream(source, f"<{name}>", terms, strict=run_input.strict, reading=reading)
     tables = list(items_of_chunks(chunks, sorter, terms))
-    items = pa.concat_tables(tables) if tables else ITEM_SCHEMA.empty_table()
+    schema = EVENT_SCHEMA if events else ITEM_SCHEMA
+    items = pa.concat_tables(tables) if tables else schema.empty_table()
     histogram = TimeHistogram.of_samples([items.column("timestamp").to_numpy()], [items.num_rows])
     log = ReadLog(sorter.rejects, reading.cells, sorter.accounting)
     return MemoryInput(name, histogram, sorter.least, sorter.seen, items, log, reading)
@@ -309,12 +311,6 @@ def _is_files(source: Any) -> bool:
     return files_of(table) is not None or (isinstance(table, str | os.PathLike) and table != "-")
 
 
-def _sorter(name: str, run_input: RunInput, seen: int = -1) -> Sorter:
-    sorter = run_input.sorter(name)
-    sorter.seen = seen
-    return sorter
-
-
 # -- In tasks -----------------------------------------------------------------------------------
 
 
@@ -369,6 +365,7 @@ def items_of_split(
     terms: TermDictionary,
     wanted: Wanted | None,
     log: ReadLog | None = None,
+    events: bool = False,
 ) -> Iterator[pa.Table]:
     """Yield the accepted items of a split that `wanted` selects.
 
@@ -377,7 +374,8 @@ def items_of_split(
     """
     reading = run_input.reading_of(name)
     encoder = Encoder(f"<{name}>", terms, "", wanted, run_input.strict, reading=reading)
-    sorter = _sorter(name, run_input, earlier)
+    sorter = run_input.sorter(name, events)
+    sorter.seen = earlier
     chunks = split_chunks(split, encoder, CHUNK_ITEMS)
     try:
         yield from items_of_chunks(

@@ -26,6 +26,7 @@ from streamsparql.spark import slab
 from streamsparql.spark.analyze import measure_merge, measure_part
 from streamsparql.spark.blocks import without_dictionaries
 from streamsparql.spark.cut import TaskPart
+from streamsparql.spark.evidence import EvidenceQuery, first_of_keys
 from streamsparql.spark.exchange import Need, block_batch, pack_blocks, sources_from_blocks
 from streamsparql.spark.file_slices import SPLIT_ROWS, RowGroup, Split, read_in_order
 from streamsparql.spark.ranks import ElementCounter
@@ -59,7 +60,8 @@ def compute_parts(
     for batch in iterator:
         if batch.num_rows:
             part = parts[batch.column(0)[0].as_py()]
-            streams = sources_from_blocks(_chained(batch, iterator), names, sorts)
+            blocks = _chained(batch, iterator)
+            streams = sources_from_blocks(blocks, names, sorts, task.reads_events)
             yield from _emit_part(task, part, {**_ranges(task, direct, part), **streams})
             return
 
@@ -102,6 +104,10 @@ def _emit_part(task: Task, part: TaskPart, streams: Mapping[str, Any]) -> Iterat
     ordered = {name: streams[name] for name in task.run_input.streams}
     if task.measured:
         yield from measure_part(task, part, ordered)
+        return
+    if isinstance(task.query, EvidenceQuery):
+        firsts = first_of_keys(slab.compute_part(task, part, ordered), task.query)
+        yield from slab.result_batches(task, firsts)
         return
     for table in slab.combine_output(slab.compute_part(task, part, ordered)):
         if task.merges:
@@ -160,6 +166,7 @@ def items_of_splits(
     wanted: Wanted | None = None,
     terms: TermDictionary | None = None,
     log: ReadLog | None = None,
+    events: bool = False,
 ) -> Iterator[pa.Table]:
     """Yield the items of the splits whose numbers arrive; note in a log what was read."""
     terms = TermDictionary() if terms is None else terms
@@ -168,7 +175,8 @@ def items_of_splits(
             split, seen = splits[number]
             after = next_split([each for each, _ in splits], number)
             yield from items_of_split(
-                name, split, after, seen, number, run_input, terms, wanted, log
+                *(name, split, after, seen, number, run_input, terms, wanted, log),
+                events=events,
             )
 
 
@@ -177,7 +185,8 @@ def pack_splits(
 ) -> Iterator[pa.RecordBatch]:
     """Pack the items of splits that the query can match into blocks for the parts."""
     run = slab.shared_execution(task)
-    items = items_of_splits(name, splits, task.run_input, batches, run.wanted(name), run.terms)
+    wanted, events = run.wanted(name), task.reads_events
+    items = items_of_splits(name, splits, task.run_input, batches, wanted, run.terms, events=events)
     yield from pack_blocks(need, stream, items)
 
 

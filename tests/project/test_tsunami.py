@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from streamsparql.cli.screen import Screen
 from streamsparql.cli.tsunami_tour import TSUNAMI_COMMANDS, TsunamiTour
 from streamsparql.errors import SourceError
 from streamsparql.tsunami import COEFFICIENTS, FIRST_READING, READING_INTERVAL, Gauge, texts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HOUR = 3_600_000 // READING_INTERVAL
 PAUSE = 4 * HOUR
@@ -54,7 +58,7 @@ def test_exactly_the_three_planted_waves_are_detected(capsys: pytest.CaptureFixt
         ]
         for k in high
     ]
-    TsunamiTour(gauge, Screen(80)).show()
+    TsunamiTour(gauge, screen=Screen(80)).show()
     shown = capsys.readouterr().out
     rows = re.findall(r"^  [-\d]+ [:\d]+  ([-\d]+ [:\d]+)  :gauge +(-?\d+)$", shown, re.M)
     assert [list(row) for row in rows] == expected
@@ -88,6 +92,17 @@ def test_commands_run_as_printed(
     assert sum(":gauge" in line for line in lines) == len(first_readings(high)) > 0
 
 
+def test_the_tour_on_spark_prints_the_same(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gauge = Gauge(2_400)
+    TsunamiTour(gauge, screen=Screen(80)).show()
+    expected = capsys.readouterr().out
+    assert ":gauge" in expected
+    TsunamiTour(gauge, {"engine": "spark", "spark": spark, "slabs": 2}, Screen(80)).show()
+    assert capsys.readouterr().out == expected
+
+
 def test_files_are_written_once_and_edited_ones_are_kept(tmp_path: Path) -> None:
     gauge = Gauge(10)
     assert sorted(path.name for path in gauge.write(tmp_path)) == sorted([*texts(), "readings.csv"])
@@ -97,9 +112,7 @@ def test_files_are_written_once_and_edited_ones_are_kept(tmp_path: Path) -> None
         gauge.write(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "option", ["--pour", "--turbines 3", "--minutes 5", "--engine spark"], ids=str
-)
+@pytest.mark.parametrize("option", ["--pour", "--turbines 3", "--minutes 5"], ids=str)
 def test_options_of_the_park_are_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--only", "tsunami", *option.split()]) == 2
     assert f"--only tsunami cannot be combined with {option.split()[0]}" in capsys.readouterr().err

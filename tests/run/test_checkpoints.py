@@ -15,12 +15,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.engine import Data
-from support.events import PREFIX, EventWriter, random_events
+from support.events import PREFIX, SOURCES, EventWriter, random_events
 from support.families import FAMILIES, of_family
 from support.generate import DIALECTS, EVERYTHING, queries
 from support.histories import dense, short_histories
 from support.networks import producers, reading
-from support.rule_writers import SOURCES, RecursiveWriter, RuleWriter
+from support.rule_writers import RecursiveWriter, RuleWriter
 from support.sessions import compiles, variants
 from support.twins import LiveTwins, run_twin_instances, run_twins
 

@@ -5,7 +5,7 @@ compared with their definitions: the patterns step by step, each stream with a w
 (support/events.py), and whole queries in the modes of the engine, live and over histories. Absence
 and sequences are compared with quantifiers in Python, too.
 
-Not tested here: CONSTRUCT rules, which the engine rejects; how the operators save their states
+Not tested here: CONSTRUCT rules (test_engine_rules.py); how the operators save their states
 (tests/physical/test_saved_states.py); the rules of the optimizer one by one
 (tests/algebra/test_rules.py).
 """
@@ -403,6 +403,12 @@ def test_equal_solutions_at_different_ends_are_different_rows() -> None:
         {"start": 1, "end": 6},
     ]
     assert [len(result.snapshot(t)) for t in (4, 5, 6, 7)] == [0, 1, 1, 0]
+
+
+def test_events_before_the_horizon_are_no_rows_next_to_static_solutions() -> None:
+    items, graph = [at("a", 7), at("a", 25)], [("<s>", "<a>", "<o>")]
+    text = "SELECT ?x { ?x <a> ?v BIND(getENDTIME() AS ?e) }"
+    assert times(text, items, graph=graph, start=9) == [(9, 9), (25, 25)]
 
 
 def test_distinct_rows_are_events_without_duration() -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from support.engine import Mode, cells, settings_of, show
 from support.engine import _cells_of_definition as cells_of_definition
-from support.events import PREFIX, random_events
-from support.rule_writers import SOURCES, RecursiveWriter, RuleWriter
+from support.events import PREFIX, SOURCES, random_events
+from support.rule_writers import RecursiveWriter, RuleWriter
 from test_engine_events import (
     check_many,
     disordered,

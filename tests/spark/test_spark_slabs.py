@@ -40,7 +40,7 @@ from support.store_cases import ALL, random_data
 
 import streamsparql
 from streamsparql import Query
-from streamsparql.algebra.partition import partition_keys
+from streamsparql.algebra.partition_keys import partition_keys
 from streamsparql.errors import EngineError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.input import RunInput

@@ -176,9 +176,6 @@ class EventWriter:
         )
 
 
-# -- data ---------------------------------------------------------------------------------------
-
-
 class Events(NamedTuple):
     """Occurrences by stream, and static triples."""
 
@@ -195,9 +192,9 @@ class Events(NamedTuple):
         return Inputs(streams, graph=graph(*self.static).graph, graphs={})
 
 
-def random_events(random: Random, most: int = 9) -> Events:
+def random_events(random: Random, most: int = 9, last: int | None = None) -> Events:
     """Return few events at few or very few instants; a third of the cases has points only."""
-    last = random.choice([2, 5, 9])
+    last = random.choice([2, 5, 9]) if last is None else last
     lengths = random.choice([[0], [0, 0, 0, 1, 2, 3], [0, 0, 1, 2, 3]])
 
     def text() -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from support.events import EventWriter
-
-SOURCES = "FROM STREAM :s FROM NAMED STREAM :g "
+from support.events import SOURCES, EventWriter
 
 
 class RuleWriter(EventWriter):

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from streamsparql.algebra.partition import (
-    common_jumps,
-    element_windows,
-    partition_keys,
-    refuse_events,
-    stream_reaches,
-)
+from streamsparql.algebra.event import reads_events, returns_events
+from streamsparql.algebra.event_reach import event_reach, how_to_bound
+from streamsparql.algebra.partition import common_jumps, element_windows, stream_reaches
+from streamsparql.algebra.partition_keys import partition_keys
 from streamsparql.algebra.plan import Plan
 from streamsparql.algebra.streams import INFINITY
 from streamsparql.algebra.window import ElementWindow
@@ -68,12 +65,13 @@ def spark_box(
     ('Merge', 'Slabs', '<s>; look-back 1 min')
     """
     plan = query.rewriting.plan
-    refuse_events(plan)
     measures = measured or {}
     below = [*_preparation(measures), *_streams(plan, run), *_cut(plan, run, measures)]
     if run is not None:
         below += [Box("Static", title=visible(text), family="graph") for text in run.statics]
     title = "each task runs the physical plan over its slab of time"
+    if returns_events(plan):
+        title += ", and emits the events that end in it"
     slabs = Box(
         "Slabs",
         title=title,
@@ -82,6 +80,8 @@ def spark_box(
         meaning=_SLABS,
         measures=measures.get("slabs"),
     )
+    if returns_events(plan):
+        return slabs
     merge = "reunites rows that a border between slabs cuts; not needed for reports"
     return Box(
         "Merge",
@@ -137,10 +137,25 @@ def _cut(plan: Plan, run: CutDescription | None, measured: Mapping[str, Measures
         origin = f" from {with_units(jumps.origin)}" if jumps.origin else ""
         title = f"at multiples of {with_units(jumps.step)}{origin}, where windows jump"
         yield Box("Cut", title=title, family="window")
+    endless = how_to_bound(plan)
     variables = partition_keys(plan)
-    if variables and not element_windows(plan):
-        names = " or ".join(f"?{v.name}" for v in variables)
+    names = " or ".join(f"?{v.name}" for v in variables)
+    if endless:
+        title = f"by the value of {names}" if names else "one task computes everything"
+        yield Box("Cut", title=visible(title), family="window")
+        yield Box("Reason", title=visible(endless), family="filter")
+        return
+    if reads_events(plan):
+        for evidence in event_reach(plan).evidence:
+            keys = " and ".join(f"?{v.name}" for v in evidence.variables)
+            title = (
+                f"the first match of an optional side{f' by {keys}' if keys else ''}, in all slabs"
+            )
+            yield Box("FirstPass", title=visible(title), family="join")
+    if names and not element_windows(plan):
         title = f"or by the value of {names}, where windows are long compared with the data"
+        if reads_events(plan):
+            title = f"in time, or by the value of {names}, where events are long"
         yield Box("Cut", title=visible(title), family="window")
 
 
