@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from streamsparql.look.jupyter.stream_view import show
     from streamsparql.look.lints.warning import LintWarning
     from streamsparql.query import Query, compile
+    from streamsparql.run.async_session import AsyncRegistered, AsyncSession
     from streamsparql.run.live import Live
     from streamsparql.run.registered import Registered
     from streamsparql.run.result import Result
@@ -46,6 +47,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "AsyncRegistered",
+    "AsyncSession",
     "DataWarning",
     "EngineError",
     "Head",
@@ -76,6 +79,8 @@ __all__ = [
 
 _MODULES = {
     "Analysis": "look.analysis",
+    "AsyncRegistered": "run.async_session",
+    "AsyncSession": "run.async_session",
     "Head": "look.head",
     "Limits": "limits",
     "LintWarning": "look.lints.warning",
