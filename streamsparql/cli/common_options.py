@@ -12,10 +12,12 @@ from pathlib import Path
 from textwrap import fill, indent
 from typing import TYPE_CHECKING, Any
 
+from streamsparql.connectors.urls import scheme_of
 from streamsparql.errors import SourceError, StreamSparqlError
 from streamsparql.limits import Limits
 from streamsparql.overriding import override
-from streamsparql.run.time_arguments import parse_duration, parse_instant
+from streamsparql.run.time_arguments import parse_instant
+from streamsparql.text.durations import parse_duration
 from streamsparql.text.files import decode_utf8, read_utf8
 
 if TYPE_CHECKING:
@@ -356,8 +358,9 @@ def split_name(text: str, names: Sequence[str]) -> tuple[str, str] | None:
 def _name_and_file(text: str, names: Sequence[str], option: str) -> tuple[str, str]:
     if parts := split_name(text, names):
         return parts
-    if len(names) == 1 and option == "stream" and ("=" not in text or Path(text).exists()):
-        return names[0], text
+    if len(names) == 1 and option == "stream":
+        if "=" not in text or scheme_of(text) is not None or Path(text).exists():
+            return names[0], text
     name, equals, file = text.partition("=")
     known = ", ".join(f"<{each}>" for each in names)
     if equals:

@@ -26,10 +26,11 @@ from streamsparql.cli.common_options import (
     split_name,
 )
 from streamsparql.cli.words import ReadingQuery, expand_names, place_files
+from streamsparql.connectors.urls import scheme_of
 from streamsparql.errors import SourceError, StreamSparqlError
 
 if TYPE_CHECKING:
-    from streamsparql.cli.interrupts import EndlessInput
+    from streamsparql.cli.interrupts import EndlessInput, EndlessSource
     from streamsparql.query import Query
     from streamsparql.run.input import RunInput
     from streamsparql.run.reports import Reporting
@@ -149,7 +150,7 @@ def run_arguments(query: ReadingQuery, options: argparse.Namespace) -> dict[str,
     paths_by_stream = files_by_name(options.stream, query.streams, "stream")
     named = files_by_name(options.named, query.graphs, "named")
     for path in chain(*paths_by_stream.values(), *named.values(), options.graph):
-        if hint := near_file(path):
+        if scheme_of(path) is None and (hint := near_file(path)):
             raise SourceError(f"{path}: No such file or directory{hint}")
     streams = {name: _unwrap_single(paths) for name, paths in paths_by_stream.items()}
     streams = with_mappings(query, options, streams, read_text)
@@ -200,7 +201,7 @@ class EmbeddedRun(NamedTuple):
 
     input: RunInput
     reports: Reporting | None
-    endless: Sequence[EndlessInput]
+    endless: Sequence[EndlessInput | EndlessSource]
 
 
 def prepare_run(
@@ -268,10 +269,18 @@ def with_mappings(
 def auto_mapped(sources: Sequence[Any], options: argparse.Namespace) -> list[Any]:
     """Return sources, with `--auto` those that are tables with a mapping guessed from them."""
     from streamsparql.sources.mapped_tables import needs_mapping
+    from streamsparql.sources.mapping import Mapped
 
     if not options.auto:
         return list(sources)
-    return [_mapped(each, None, options) if needs_mapping(each) else each for each in sources]
+    return [
+        Mapped(each, None)
+        if scheme_of(each) is not None
+        else _mapped(each, None, options)
+        if needs_mapping(each)
+        else each
+        for each in sources
+    ]
 
 
 def _mapped(source: Any, text: str | None, options: argparse.Namespace) -> Any:

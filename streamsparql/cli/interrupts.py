@@ -15,11 +15,14 @@ import threading
 from collections.abc import Callable, Sequence
 from time import monotonic
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from streamsparql.errors import SourceError
 from streamsparql.limits import active_meter
 from streamsparql.overriding import override
+
+if TYPE_CHECKING:
+    from streamsparql.connectors.live_stream import LiveStream
 
 
 class EndlessInput(io.RawIOBase):
@@ -35,13 +38,19 @@ class EndlessInput(io.RawIOBase):
         self._ended = False
 
     @classmethod
-    def replace_endless(cls, streams: dict[str, Any]) -> list[EndlessInput]:
-        """Replace each endless stream (standard input, pipes) in `streams`; return the inputs."""
+    def replace_endless(cls, streams: dict[str, Any]) -> list[EndlessInput | EndlessSource]:
+        """Replace each endless stream (standard input, pipes, URLs) in `streams`; return them."""
+        from streamsparql.connectors.live_stream import LiveStream
         from streamsparql.sources.mapping import Mapped
         from streamsparql.sources.paths import is_endless
 
-        inputs = []
+        inputs: list[EndlessInput | EndlessSource] = []
         for name, source in streams.items():
+            live = LiveStream.of(source)
+            if isinstance(live, LiveStream):
+                streams[name] = live
+                inputs.append(EndlessSource(live))
+                continue
             table = source.source if isinstance(source, Mapped) else source
             if not isinstance(table, str) or not is_endless(table):
                 continue
@@ -101,6 +110,21 @@ class EndlessInput(io.RawIOBase):
         super().close()
 
 
+class EndlessSource:
+    """A live source, whose polls end after a moment."""
+
+    def __init__(self, live: LiveStream) -> None:
+        self.alarm: int | None = None
+        """A file descriptor as that of an `EndlessInput`; it is not needed."""
+        self._live = live
+
+    def end(self) -> None:
+        """End the source at its next poll."""
+        from streamsparql.run.replay import Stopped
+
+        self._live.stop_by(Stopped)
+
+
 def _selectable(file: Any) -> bool:
     """Return whether a file has a descriptor that `select` can wait for."""
     try:
@@ -130,7 +154,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, *([] if _HANGUP is None else [_HANGUP
 class Interrupts:
     """A context manager that calls `stop` at the first interrupt, and ends the endless inputs."""
 
-    def __init__(self, stop: Callable[[], None], endless: Sequence[EndlessInput]) -> None:
+    def __init__(
+        self, stop: Callable[[], None], endless: Sequence[EndlessInput | EndlessSource]
+    ) -> None:
         self.signal = 0
         """The number of the signal that arrived, else 0."""
         self._stop, self._endless = stop, endless

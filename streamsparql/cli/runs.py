@@ -36,9 +36,14 @@ from streamsparql.cli.summary import (
     show_why_empty,
 )
 from streamsparql.cli.words import add_words, compile_query, name_queries
+from streamsparql.connectors.urls import scheme_of
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from streamsparql.connectors.sinks import Flushed
     from streamsparql.query import Query
+    from streamsparql.sinks import Layout, Sink
 
 OUTPUT_FORMATS = (
     *("table", "csv", "jsonl", "nq", "parquet"),
@@ -129,7 +134,15 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
     kind = _target(options)[1]
     check_form(kind, query.form, query.form.upper())
     check_format(options, kind)
-    if options.file is not None and options.output is None and not _implies_format(options.file):
+    if kind == "live" and (options.output is not None or options.engine == "spark"):
+        what = "--output" if options.output is not None else "--engine spark"
+        raise UsageError(f"{what} does not apply to the URL of -o, which may have ?format=")
+    if (
+        kind != "live"
+        and options.file is not None
+        and options.output is None
+        and not _implies_format(options.file)
+    ):
         raise UsageError(f"-o {options.file}: unknown extension; add --output")
     if options.emit == "eager":
         if options.report is not None or options.every is not None:
@@ -173,7 +186,7 @@ def _run_embedded(
     from streamsparql.run.causes import has_no_answer
     from streamsparql.run.replay import Replay, layout_of
     from streamsparql.run.reports import SNAPSHOT, is_timeless
-    from streamsparql.sinks import Incomplete, open_sink
+    from streamsparql.sinks import Incomplete
 
     data, reports, inputs = prepare_run(query, arguments, options)
     timeless = is_timeless(query, reports, _target(options)[1])
@@ -196,7 +209,7 @@ def _run_embedded(
     with Interrupts(replay.stop, inputs) as interrupts:
         first = next(tables, None)  # a run that fails at once must not overwrite a file
         try:
-            with open_sink(*_target(options), layout, whole=not endless) as sink:
+            with _sink(options, layout, whole=not endless) as sink:
                 table = first
                 while table is not None:
                     if len(table):
@@ -225,6 +238,18 @@ def _run_embedded(
     return 128 + interrupts.signal if incomplete else 0
 
 
+def _sink(
+    options: argparse.Namespace, layout: Layout, whole: bool
+) -> AbstractContextManager[Sink | Flushed]:
+    """Open the file, or the live sink, that rows are written to."""
+    from streamsparql.connectors.sinks import live_sink
+    from streamsparql.sinks import open_sink
+
+    if scheme_of(options.file) is not None:
+        return live_sink(options.file, layout)
+    return open_sink(*_target(options), layout, whole=whole)
+
+
 def _check_files(query: Query, options: argparse.Namespace, arguments: dict[str, Any]) -> None:
     """Raise an error if the run would write a file that it reads, or one file twice."""
     check_targets(query, options, arguments, options.file, options.rejects)
@@ -244,6 +269,8 @@ def _target(options: argparse.Namespace) -> tuple[str | IO[str], str]:
 
     if options.file is None:
         return sys.stdout, options.output or "table"
+    if scheme_of(options.file) is not None:
+        return options.file, "live"
     return options.file, options.output or format_of(options.file) or "table"
 
 

@@ -22,6 +22,7 @@ from streamsparql.algebra.solutions import Variable
 from streamsparql.algebra.terms import IRI
 from streamsparql.algebra.xsd.values import date_time_literal
 from streamsparql.compiled import CompiledQuery
+from streamsparql.connectors.live_stream import LiveStream
 from streamsparql.limits import Meter, bytes_of_rows, naming
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
@@ -236,6 +237,7 @@ class Execution:
         `first` is the position of the first item, if other items were read before. With `failures`
         a source that raises ends there, and its exception is added to them.
         """
+        source = LiveStream.of(source)
         if isinstance(source, Mapped):
             source = source.after(self._tables_read[stream])
             self._tables_read[stream] += 1

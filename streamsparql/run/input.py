@@ -15,10 +15,12 @@ from streamsparql.algebra.graph import Graph
 from streamsparql.algebra.inputs import MAX_JUMP
 from streamsparql.algebra.solutions import Variable
 from streamsparql.compiled import CompiledQuery
+from streamsparql.connectors.live_stream import LiveStream
 from streamsparql.errors import EngineError, SourceError, UnsupportedFeature
 from streamsparql.limits import Limits, checked_limits
 from streamsparql.run.time_arguments import duration_argument, instant_argument
 from streamsparql.sources import Mapped
+from streamsparql.sources.decoded import ChunkSource
 from streamsparql.sources.disorder import MAX_SORTED, WHOLE_INPUT, Sorter
 from streamsparql.sources.local_times import zone_of
 from streamsparql.sources.paths import is_endless, path_of
@@ -257,11 +259,11 @@ def _named(query: CompiledQuery, streams: Any) -> dict[str, Any]:
     if streams is None:
         return {}
     if isinstance(streams, Mapping):
-        return {str(name): source for name, source in streams.items()}
+        return {str(name): LiveStream.of(source) for name, source in streams.items()}
     if len(query.streams) != 1:
         names = ", ".join(f"<{name}>" for name in query.streams) or "no stream"
         raise SourceError(f"pass streams as a dict by IRI: the query reads {names}")
-    return {query.streams[0]: streams}
+    return {query.streams[0]: LiveStream.of(streams)}
 
 
 def _check_own_output(query: CompiledQuery) -> None:
@@ -354,4 +356,4 @@ def read_once(source: Any) -> bool:
         return sources and any(map(read_once, source))
     if isinstance(source, str | os.PathLike):
         return is_endless(path_of(source))
-    return isinstance(source, Iterator) or hasattr(source, "read")
+    return isinstance(source, Iterator | ChunkSource) or hasattr(source, "read")

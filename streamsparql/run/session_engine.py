@@ -30,6 +30,7 @@ from streamsparql.algebra.sharing import bind, is_shareable
 from streamsparql.algebra.terms import IRI, Term
 from streamsparql.algebra.traversal import recursion_headroom
 from streamsparql.algebra.xsd.values import date_time_literal
+from streamsparql.connectors.live_stream import LiveStream
 from streamsparql.errors import EngineError
 from streamsparql.limits import Meter, bytes_of_rows
 from streamsparql.physical.batch import TRIPLE, Batch, IntArray
@@ -501,6 +502,7 @@ class SessionEngine:
 
         `first` and `failures` are those of `read_stream`.
         """
+        source = LiveStream.of(source)
         if isinstance(source, Mapped):
             source = source.after(stream.tables_read)
             stream.tables_read += 1

@@ -23,6 +23,7 @@ from streamsparql.physical.batch import TRIPLE, Batch, IntArray
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.operator import INFINITY
 from streamsparql.sources.chunk import Accounting, Chunk, Reject, Rejected, Wanted
+from streamsparql.sources.decoded import ChunkSource
 from streamsparql.sources.encoder import Encoder
 from streamsparql.sources.files import file_chunks, is_file
 from streamsparql.sources.folders import check_distinct, distinct_files, files_of, merge_files
@@ -84,6 +85,8 @@ def read_stream(
 
 def _chunks(source: Any, encoder: Encoder, size: int, timed: bool) -> Iterator[Chunk]:
     """Yield the items of any source: of a stream if `timed`, else of a static graph."""
+    if timed and isinstance(source, ChunkSource):
+        return source.chunks(encoder, size)
     if _has_mappings(source):
         return _chunks_of_tables(source, encoder, size, timed)
     table = source.source if isinstance(source, Mapped) else source

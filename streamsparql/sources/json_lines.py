@@ -149,6 +149,17 @@ def _by_line(
     lines: list[bytes], positions: IntArray, column_of_role: dict[str, str], encoder: Encoder
 ) -> Chunk:
     items, positions, rejects = _parse(lines, positions, encoder)
+    return chunk_of_objects(items, positions, column_of_role, encoder, rejects)
+
+
+def chunk_of_objects(
+    items: Sequence[dict[str, Any]],
+    positions: IntArray,
+    column_of_role: dict[str, str],
+    encoder: Encoder,
+    rejects: Sequence[Reject] = (),
+) -> Chunk:
+    """Return objects whose keys are those of items as a chunk; without a time they have stamp 0."""
     columns = {role: [item.get(name) for item in items] for role, name in column_of_role.items()}
     s, p, o = ([text if type(text) is str else "" for text in columns.get(r, ())] for r in "spo")
     read = encoder.stamps.of_values

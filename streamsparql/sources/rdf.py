@@ -116,7 +116,7 @@ _WITHOUT_GRAPHS = frozenset({"ttl", "n3", "rdf", "owl", "xml"})
 
 def graph_chunks(file: IO[bytes], syntax: str, encoder: Encoder, size: int) -> Iterator[Chunk]:
     """Yield the triples of a static graph, with the stamp 0; named graphs are rejected."""
-    pending = _PendingItems(encoder)
+    pending = PendingItems(encoder)
     for first, run in _runs(file, syntax, encoder, size):
         if isinstance(run, Reject):
             pending.rejects.append(run)
@@ -131,7 +131,7 @@ def graph_chunks(file: IO[bytes], syntax: str, encoder: Encoder, size: int) -> I
                     pending.add(number, quad, 0)
         if len(pending) >= size:
             yield pending.chunk()
-            pending = _PendingItems(encoder)
+            pending = PendingItems(encoder)
     yield pending.chunk()
 
 
@@ -162,7 +162,7 @@ class _Graphs:
         self.rejects: list[Reject] = []
         self._stamps: dict[str, int] = {}
         self._waiting: dict[str, list[tuple[int, Any]]] = {}
-        self._stamped = _PendingItems(encoder, named=True)
+        self._stamped = PendingItems(encoder, named=True)
         predicate = encoder.reading.predicate
         self._predicate = GENERATED if predicate is None else predicate[1:-1]
         self._inside = predicate is not None
@@ -205,7 +205,7 @@ class _Graphs:
     def _add_stamp(self, number: int, quad: Any, name: str) -> None:
         """Add the stamp of the graph of this name: its items so far no longer wait."""
         try:
-            stamp = self.encoder.stamps.stamp_of(_plain_stamp(quad.object, self._inside))
+            stamp = self.encoder.stamps.stamp_of(plain_stamp(quad.object, self._inside))
         except ValueError as error:
             if self._inside:
                 self._why[name] = str(error)
@@ -228,7 +228,7 @@ class _Graphs:
 
     def chunk(self) -> Chunk:
         """Return all items whose stamp is known."""
-        stamped, self._stamped = self._stamped, _PendingItems(self.encoder, named=True)
+        stamped, self._stamped = self._stamped, PendingItems(self.encoder, named=True)
         stamped.rejects, self.rejects = self.rejects, []
         return stamped.chunk()
 
@@ -236,7 +236,7 @@ class _Graphs:
 _PLAIN_NUMBERS = frozenset({f"{XSD}integer", f"{XSD}long"})
 
 
-def _plain_stamp(value: Any, strings: bool) -> int | str:
+def plain_stamp(value: Any, strings: bool) -> int | str:
     """Return a timestamp of pyoxigraph as the number that it is, or as text.
 
     With `strings` a plain literal is the text of a time.
@@ -255,7 +255,7 @@ def _in_graph(quad: Any) -> bool:
     return type(quad.graph_name).__name__ != "DefaultGraph"
 
 
-class _PendingItems:
+class PendingItems:
     """Items that are collected until they become a chunk."""
 
     def __init__(self, encoder: Encoder, named: bool = False) -> None:
