@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, Unpack
+
+import pyarrow as pa
 
 from streamsparql.display import Displayed
 from streamsparql.errors import EngineError
@@ -135,7 +137,6 @@ class AsyncSession(Displayed):
             self._closed = True
             self._worker.end()
             for query in self._queries.values():
-                query._ended = True
                 query._wake()
 
     # -- queries
@@ -302,17 +303,60 @@ class AsyncSession(Displayed):
         return await done
 
     def _read_waited(self) -> None:
-        """Read the rows of the queries that are waited for; in the thread of the session."""
+        """Read the rows that are waited for; in the thread of the session."""
         loop = self._loop
         assert loop is not None
         for query in tuple(self._queries.values()):
-            if query._waiting:
-                try:
-                    rows, error = query.registered.rows(), None
-                except BaseException as raised:
-                    rows, error = None, raised
-                if rows or error is not None:
-                    _in_loop(loop, query._deliver, rows, error)
+            for reader in query._readers:
+                if reader.waiting:
+                    try:
+                        taken, error = reader.take(), None
+                    except BaseException as raised:
+                        taken, error = [], raised
+                    if taken or error is not None:
+                        _in_loop(loop, reader.deliver, taken, error)
+
+
+class _Reader(Generic[_T]):
+    """What of a query's rows has been read, and the tasks that wait for more."""
+
+    def __init__(self, query: AsyncRegistered, take: Callable[[], list[_T]]) -> None:
+        self._query, self.take = query, take
+        self.taken: deque[_T] = deque()
+        self.waiting: list[asyncio.Future[None]] = []
+        self._errors: deque[BaseException] = deque()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _T:
+        while not self.taken:
+            if self._errors:
+                raise self._errors.popleft()
+            if self._query.ended:
+                raise StopAsyncIteration
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.waiting.append(future)
+            try:
+                await self._query.session._do(_nothing)  # after it the worker is idle, at some time
+                if not self.taken and not self._errors and not self._query.ended:
+                    await future
+            finally:
+                if future in self.waiting:
+                    self.waiting.remove(future)
+        return self.taken.popleft()
+
+    def deliver(self, taken: list[_T], error: BaseException | None = None) -> None:
+        self.taken.extend(taken)
+        if error is not None:
+            self._errors.append(error)
+        self.wake()
+
+    def wake(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
 
 class AsyncRegistered(Displayed):
@@ -323,11 +367,10 @@ class AsyncRegistered(Displayed):
 
     def __init__(self, session: AsyncSession, registered: Registered) -> None:
         self.session, self.registered = session, registered
-        self._rows: deque[Any] = deque()
-        self._errors: deque[BaseException] = deque()
-        self._ended = False
-        """Whether all its rows were read from the session."""
-        self._waiting: list[asyncio.Future[None]] = []
+        self.ended = False
+        """Whether there are no more rows: the query, or the session, was closed."""
+        self._rows = _Reader(self, lambda: [*_elements(registered.rows())])
+        self._readers: list[_Reader[Any]] = [self._rows]
 
     @property
     def name(self) -> str:
@@ -346,11 +389,38 @@ class AsyncRegistered(Displayed):
 
     async def rows(self) -> list[Any]:
         """Return the rows since the last call, or reports; with parameters, pairs with the key."""
-        if not self._ended:
-            self._rows.extend(_elements(await self.session._do(self.registered.rows)))
-        rows = [*self._rows]
-        self._rows.clear()
+        if not self.ended:
+            self._rows.deliver(await self.session._do(self._rows.take))
+        rows = [*self._rows.taken]
+        self._rows.taken.clear()
         return rows
+
+    def tables(self) -> AsyncIterator[pa.Table]:
+        """Return an asynchronous iterator over the rows as tables, as `Registered.to_arrow` does.
+
+        A table has the rows of all items that were pushed meanwhile: under load, many. Rows that
+        are read as tables are not read one by one, and vice versa.
+
+        >>> import asyncio, streamsparql
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s <p> ?o }"
+        >>> async def main():
+        ...     async with streamsparql.AsyncSession() as session:
+        ...         query = await session.register(text)
+        ...         await session.push_many("s", [("<a>", "<p>", 5, 3), ("<a>", "<p>", 6, 14)])
+        ...         async for table in query.tables():
+        ...             return table.to_pydict()
+        >>> asyncio.run(main())
+        {'o': ['"5"^^<http://www.w3.org/2001/XMLSchema#integer>'], 'start': [3], 'end': [10]}
+        """
+        registered = self.registered
+
+        def take() -> list[pa.Table]:
+            table = registered.to_arrow()
+            return [table] if len(table) else []
+
+        reader = _Reader(self, take)
+        self._readers.append(reader)
+        return reader
 
     async def add(self, **terms: Any) -> int:
         """Add an instance with these terms as parameters; return its key."""
@@ -368,45 +438,22 @@ class AsyncRegistered(Displayed):
         """Unregister the query."""
         await self.session.unregister(self)
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        while not self._rows:
-            if self._errors:
-                raise self._errors.popleft()
-            if self._ended:
-                raise StopAsyncIteration
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            try:
-                await self.session._do(_nothing)  # the worker is idle after this at the latest
-                if not self._rows and not self._errors:
-                    await future
-            finally:
-                if future in self._waiting:
-                    self._waiting.remove(future)
-        return self._rows.popleft()
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self._rows
 
     def __repr__(self) -> str:
         return repr(self.registered).replace("<Registered", "<AsyncRegistered", 1)
 
     async def _end(self) -> None:
-        """Read the last rows."""
-        self._deliver(await self.session._do(self.registered.rows), None)
-        self._ended = True
-
-    def _deliver(self, rows: Any, error: BaseException | None) -> None:
-        self._rows.extend(_elements(rows))
-        if error is not None:
-            self._errors.append(error)
+        """Read the last rows, for whom they are read by."""
+        reader = self._readers[-1]
+        reader.deliver(await self.session._do(reader.take))
         self._wake()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self.ended = True
+        for reader in self._readers:
+            reader.wake()
 
 
 def _elements(taken: Any) -> Iterator[Any]:
