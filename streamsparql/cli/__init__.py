@@ -16,7 +16,16 @@ from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import NoReturn
 
-from streamsparql.cli import completion, demo, heads, queries, runs, shell, spark_commands
+from streamsparql.cli import (
+    completion,
+    demo,
+    heads,
+    queries,
+    runs,
+    serving,
+    shell,
+    spark_commands,
+)
 from streamsparql.cli.common_options import DIALECT_CHOICES, Commands, HelpFormatter, UsageError
 from streamsparql.cli.mistaken import mistaken_command
 from streamsparql.cli.queries import EXPLAIN_FORMATS, EXPLAIN_STAGES
@@ -130,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     queries.add_check(commands)
     heads.add_head(commands)
     shell.add_shell(commands, main)
+    serving.add_serve(commands)
     demo.add_demo(commands)
     spark_commands.add_prepare(commands)
     completion.add_completion(commands)

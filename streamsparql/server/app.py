@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -19,11 +18,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamsparql.connectors.decoder import AUTO
 from streamsparql.errors import SourceError, StreamSparqlError, TextError, UnsupportedFeature
 from streamsparql.physical.operator import INFINITY
-from streamsparql.run.async_session import AsyncSession
 from streamsparql.server import metrics
 from streamsparql.server.security import Security
 from streamsparql.server.service import Conflict, Served, Service, UnknownName, check
-from streamsparql.text.instants import instant
+from streamsparql.values.python_values import aware_datetime
 
 MAX_BODY = 64 << 20
 """The greatest size of a request, in bytes."""
@@ -49,25 +47,8 @@ _FORMATS = {
 """The formats of items, by the type of their content."""
 
 
-def application(
-    open_session: Callable[[], AsyncSession],
-    security: Security,
-    begin: Callable[[Service], Awaitable[None]] | None = None,
-) -> ASGIApp:
-    """Return the interface of a session that is opened at its start, and closed at its end.
-
-    `begin` is awaited before the first request.
-    """
-    service: list[Service] = []
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with open_session() as session:
-            service[:] = [Service(session)]
-            if begin is not None:
-                await begin(service[0])
-            yield
-
+def application(service: Service, security: Security) -> ASGIApp:
+    """Return the interface of a service, as an ASGI application."""
     interface = _Interface(service)
     routes: list[Any] = [
         Route("/", interface.page),
@@ -90,7 +71,7 @@ def application(
         Route("/streams/{name:path}", interface.receive, methods=["POST"]),
     ]
     handlers: dict[Any, Any] = {StreamSparqlError: _error}
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    app = Starlette(routes=routes, exception_handlers=handlers)
     return _Guarded(app, security)
 
 
@@ -163,12 +144,8 @@ async def _error(_: Request, error: Exception) -> Response:
 class _Interface:
     """The answers to requests."""
 
-    def __init__(self, service: list[Service]) -> None:
-        self._opened = service
-
-    @property
-    def _service(self) -> Service:
-        return self._opened[0]
+    def __init__(self, service: Service) -> None:
+        self._service = service
 
     # -- the page, and what is known
 
@@ -220,11 +197,11 @@ class _Interface:
         return Response(status_code=204)
 
     async def explain(self, request: Request) -> Response:
-        query = self._named(request).query.query
+        served = self._named(request)
         stage = request.query_params.get("stage", "optimized")
 
         async def explained(kind: str) -> str:
-            return str(query.explain(stage, format=kind))  # type: ignore[attr-defined]
+            return served.explain(stage, kind)
 
         return await self._explained(request, explained)
 
@@ -285,11 +262,9 @@ class _Interface:
         stats, _rows = await self._service.stats()
         items = stats.items._asdict()
         known = ((name, mark if 0 <= mark < INFINITY else None) for name, mark in marks.items())
-        shown = [
-            {"stream": name, "watermark": mark, "time": None if mark is None else instant(mark)}
-            for name, mark in known
-        ]
-        return JSONResponse({"streams": shown, "items": items})
+        shown = [{"stream": name, "watermark": mark, "time": _time(mark)} for name, mark in known]
+        sources = self._service.sources
+        return JSONResponse({"streams": shown, "items": items, "sources": sources})
 
     async def receive(self, request: Request) -> Response:
         """Push items; with `advance`, promise that no earlier ones follow."""
@@ -408,6 +383,11 @@ def _number(text: str | None, name: str) -> int | None:
     if not re.fullmatch(r"\d{1,15}", text):
         raise SourceError(f"{name} must be a number, not {text!r:.40}")
     return int(text)
+
+
+def _time(mark: int | None) -> str | None:
+    time = None if mark is None else aware_datetime(mark)
+    return None if time is None else time.isoformat().replace("+00:00", "Z")
 
 
 def _numbered(number: int, row: bytes) -> bytes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from streamsparql.algebra.terms import XSD
 from streamsparql.connectors.decoder import Decoder
 from streamsparql.connectors.message import Message
 from streamsparql.connectors.row_messages import RowMessages
+from streamsparql.connectors.sources import open_source
 from streamsparql.errors import EngineError, StreamSparqlError, position
 from streamsparql.look.lints.warning import LintWarning
 from streamsparql.query import Query
@@ -54,6 +56,12 @@ class Served:
         """The text of the query."""
         return self.query.query.text
 
+    def explain(self, stage: str, format: str) -> str:  # noqa: A002
+        """Return the plan of the query at a stage, in a format of `explain`."""
+        query = self.query.query
+        assert isinstance(query, Query)
+        return query.explain(stage, format=format)
+
 
 class Received(NamedTuple):
     """What was received for a stream."""
@@ -72,6 +80,17 @@ class Service:
         self.began = time()
         self._arrivals = 0
         self._changing = asyncio.Lock()
+        self._pumps: list[asyncio.Task[None]] = []
+        self.sources: dict[str, str] = {}
+        """The live sources, and what has become of each."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for pump in self._pumps:
+            pump.cancel()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
 
     # -- queries
 
@@ -82,17 +101,24 @@ class Service:
             if served is not None:
                 if served.text == text and served.options == options:
                     return False
-                compile_query(text)  # before the query that it replaces is removed
+            compiled = _compiled(text, options)  # before the query that it replaces is removed
+            if served is not None:
                 await self._remove(served)
             try:
-                query = await self.session.register(text, name, **options)
+                await self._register(name, compiled, options)
             except StreamSparqlError:
                 if served is not None:  # what was wrong is not in the text alone
-                    again = await self.session.register(served.text, name, **served.options)
-                    self.queries[name] = self._serve(again, served.options)
+                    again = _compiled(served.text, served.options)
+                    await self._register(name, again, served.options)
                 raise
-            self.queries[name] = self._serve(query, options)
             return True
+
+    async def _register(self, name: str, query: Query, options: Mapping[str, str]) -> None:
+        reports = {key: value for key, value in options.items() if key != "dialect"}
+        registered = await self.session.register(query, name, **reports)
+        served = Served(registered, dict(options), Results(self._retained))
+        served.task = asyncio.get_running_loop().create_task(self._read(served))
+        self.queries[name] = served
 
     async def delete(self, name: str) -> None:
         """Remove a query."""
@@ -116,15 +142,6 @@ class Service:
         if served is None:
             known = ", ".join(self.queries) or "none"
             raise UnknownName(f"unknown query {name!r}; registered: {known}")
-        return served
-
-    def adopt(self, query: AsyncRegistered) -> None:
-        """Serve a query that is registered already."""
-        self.queries[query.name] = self._serve(query, {})
-
-    def _serve(self, query: AsyncRegistered, options: Mapping[str, str]) -> Served:
-        served = Served(query, dict(options), Results(self._retained))
-        served.task = asyncio.get_running_loop().create_task(self._read(served))
         return served
 
     async def _read(self, served: Served) -> None:
@@ -157,6 +174,31 @@ class Service:
         names = ", ".join(f"<{iri}>" for iri in known) or "none"
         raise UnknownName(f"unknown stream {name!r}; the queries read {names}")
 
+    async def connect(self, stream: str, url: str) -> None:
+        """Read a live source into a stream until it ends, or the service does."""
+        thread = ThreadPoolExecutor(1, "source")  # which all calls of a source come from
+        loop = asyncio.get_running_loop()
+        source = await loop.run_in_executor(thread, lambda: open_source(url, stream, mapping=None))
+        shown = url.partition("?")[0]
+        self.sources[shown] = "open"
+
+        async def pump() -> None:
+            try:
+                while not source.ended:
+                    deliveries = await loop.run_in_executor(thread, source.poll, 0.2)
+                    for _, items in deliveries:
+                        await self.session.push_many(stream, items)
+                    if deliveries:
+                        await loop.run_in_executor(thread, lambda: source.commit(source.position()))
+                self.sources[shown] = "ended"
+            except StreamSparqlError as error:
+                self.sources[shown] = str(error)
+            finally:
+                thread.submit(source.close)
+                thread.shutdown(wait=False)
+
+        self._pumps.append(loop.create_task(pump()))
+
     async def receive(
         self, stream: str, kind: str, payloads: Sequence[bytes], **options: Any
     ) -> Received:
@@ -188,6 +230,12 @@ class Service:
 def _stats(session: Session) -> SessionStats:
     assert session.watermarks is not None  # all items are processed
     return session.stats()
+
+
+def _compiled(text: str, options: Mapping[str, str]) -> Query:
+    query = compile_query(text, dialect=options.get("dialect", "auto"))
+    query.warned = True  # `check` has the warnings
+    return query
 
 
 def check(text: str) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ function element(name, attributes, ...children) {
 }
 
 const number = (value) => value.toLocaleString("en");
+const counted = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
 const pathOf = (name) => `queries/${encodeURIComponent(name)}`;
 const moment = (ms) => new Date(ms).toISOString().replace("T", " ").replace(/(\.000)?Z$/, "");
 
@@ -152,7 +153,7 @@ const inOrder = (columns) => [...columns.filter(isTime), ...columns.filter((name
 function showTimeline() {
   const svg = byId("timeline"), lanes = new Map();
   for (const row of state.rows.slice().reverse()) {
-    const name = Object.entries(row).filter(([key]) => !isTime(key)).map(([, value]) => value).join("  ");
+    const name = Object.entries(row).filter(([key]) => !isTime(key)).map(([, value]) => typeof value === "number" ? number(value) : value).join("  ");
     if (!lanes.has(name)) { if (lanes.size >= LANES) continue; lanes.set(name, []); }
     lanes.get(name).push(row.instant === undefined ? [row.start, row.end] : [row.instant, row.instant]);
   }
@@ -196,7 +197,9 @@ async function refresh() {
     cell(each.watermark === null ? "" : duration(now - each.watermark)))));
   const fates = ["accepted", "late", "rejected"].map((fate) => element("tr", {}, element("td", {}, fate), cell(items[fate])));
   byId("items").tBodies[0].replaceChildren(...fates);
-  byId("figures").textContent = `${number(state.queries.length)} queries, ${number(streams.length)} streams, ${number(items.read)} items`;
+  byId("figures").textContent = [
+    counted(state.queries.length, "query", "queries"), counted(streams.length, "stream", "streams"), counted(items.read, "item", "items"),
+  ].join(", ");
 }
 
 async function showPlan() {
@@ -219,6 +222,10 @@ let typing = 0;
 byId("text").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(diagnose, 300); });
 byId("editor").addEventListener("submit", save);
 byId("remove").addEventListener("click", remove);
+byId("token").form.addEventListener("submit", (event) => event.preventDefault());
 byId("new").addEventListener("click", () => choose(null));
 window.addEventListener("resize", () => later(showTimeline));
-turn().then(() => { if (state.queries.length) choose(state.queries[0].name); else choose(null); });
+turn().then(() => {
+  choose(state.queries.length ? state.queries[0].name : null);
+  document.body.dataset.ready = "";
+});

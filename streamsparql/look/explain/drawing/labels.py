@@ -53,7 +53,8 @@ def exact_measures(measures: Measures) -> list[tuple[str, str]]:
     if measures.rows_out is not None:
         facts.append(("rows out", f"{measures.rows_out:,}"))
     if measures.state is not None:
-        facts.append(("peak state", f"{measures.state:,} rows"))
+        name = "state" if measures.seconds is None else "peak state"
+        facts.append((name, f"{measures.state:,} rows"))
     if measures.steps is not None:
         facts.append(("steps", f"{measures.steps:,}"))
     if measures.seconds is not None:
