@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from streamsparql.look.jupyter.stream_view import show
     from streamsparql.look.lints.warning import LintWarning
     from streamsparql.query import Query, compile
+    from streamsparql.run.async_session import AsyncRegistered, AsyncSession
     from streamsparql.run.checkpoint.opening import restore
     from streamsparql.run.live import Live
     from streamsparql.run.registered import Registered
@@ -48,6 +49,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Analysis",
+    "AsyncRegistered",
+    "AsyncSession",
     "ConnectionWarning",
     "DataWarning",
     "EngineError",
@@ -80,6 +83,8 @@ __all__ = [
 
 _MODULES = {
     "Analysis": "look.analysis",
+    "AsyncRegistered": "run.async_session",
+    "AsyncSession": "run.async_session",
     "Head": "look.head",
     "Limits": "limits",
     "LintWarning": "look.lints.warning",

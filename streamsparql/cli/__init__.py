@@ -23,6 +23,7 @@ from streamsparql.cli import (
     heads,
     queries,
     runs,
+    serving,
     shell,
     spark_commands,
 )
@@ -154,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     queries.add_check(commands)
     heads.add_head(commands)
     shell.add_shell(commands, main)
+    serving.add_serve(commands)
     demo.add_demo(commands)
     spark_commands.add_prepare(commands)
     checkpoints.add_checkpoint(commands)

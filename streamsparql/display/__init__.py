@@ -116,7 +116,13 @@ def draw_trace(trace: Any) -> Any:
 
 
 @Display
-def draw_session(session: Any, format: str, color: bool, width: int) -> str:  # noqa: A002
+def draw_session(
+    session: Any,
+    format: str,  # noqa: A002
+    color: bool,
+    width: int,
+    counts: bool,
+) -> str:
     """Return the plans of a session in a format of `explain`."""
     raise NotImplementedError(type(session))
 

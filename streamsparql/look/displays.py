@@ -188,12 +188,14 @@ def _session_plans(
     format: str,  # noqa: A002 -- the public name
     color: bool,
     width: int,
+    counts: bool,
 ) -> str:
     from streamsparql.look.explain.session import ExplainedPlan, explain_session
 
     plans = [ExplainedPlan(*plan) for plan in session.plans()]
     queries = ((query.name, query.query.text) for query in session.queries.values())
-    return explain_session(plans, queries, format, color, width)
+    shown = session.operator_counts() if counts else None
+    return explain_session(plans, queries, format, color, width, shown)
 
 
 @display.display_text.register(SESSION)

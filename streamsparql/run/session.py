@@ -30,7 +30,7 @@ from streamsparql.physical.batch import IntArray
 from streamsparql.physical.dictionary.inline_ids import INTEGER_BASE
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
 from streamsparql.physical.entailment.schema import NO_SCHEMA
-from streamsparql.physical.operator import INFINITY
+from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.run.input import RunInput, session_input_of
 from streamsparql.run.instances import Instances, rows_of_table
 from streamsparql.run.live_stats import OperatorStats
@@ -711,10 +711,12 @@ class Session(OpenInput):
         format: str = "text",  # noqa: A002 -- the public name
         color: bool = False,
         width: int = 100,
+        counts: bool = False,
     ) -> str:
         """Return the plans of all queries as one picture, with the queries that read each of them.
 
-        The formats are those of `Query.explain`: text, json, dot, mermaid, svg and html.
+        The formats are those of `Query.explain`: text, json, dot, mermaid, svg and html. With
+        `counts`, it shows the rows and the state of each operator.
 
         >>> import streamsparql
         >>> session = streamsparql.Session()
@@ -732,7 +734,17 @@ class Session(OpenInput):
         └─ Clock
            StreamAccess  <s>
         """
-        return draw_session(self, format, color, width)
+        return draw_session(self, format, color, width, counts)
+
+    def operator_counts(self) -> dict[Operator, tuple[tuple[int, ...], int, int]]:
+        """Return the rows in, the rows out and the state of each operator of the plans."""
+        with self._guard:
+            pipeline = self._engine.pipeline
+            state = pipeline.state()
+            return {
+                operator: (tuple(counts.rows_in), counts.rows_out, state[operator])
+                for operator, counts in pipeline.counts.items()
+            }
 
     def plans(self) -> list[PlanSummary]:
         """Return the plans that compute the queries, with the queries that read each of them."""

@@ -54,6 +54,8 @@ NOT_EXECUTED = (
     r"streamsparql run .* --engine spark .*",  # test_docs.py runs it in the session of all tests
     r"(?s)spark-submit .*",
     r"docker build .*",
+    r"streamsparql serve .*",
+    r"curl .*",
     r"pip wheel .*",
     r"(?s)streamsparql run .*(kafka|mqtt|sse\+https)://.*",  # tests/connectors runs brokers
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from streamsparql.look.explain import RENDERERS, known_name
-from streamsparql.look.explain.boxes.box import Box, build_tree
+from streamsparql.look.explain.boxes.box import Box, Measures, build_tree
 from streamsparql.look.explain.boxes.phrases import plan_writer
 from streamsparql.look.explain.boxes.physical import ExplainedOperator, operator_box
 from streamsparql.look.explain.explanation import Explanation
@@ -44,14 +45,21 @@ def explain_session(
     format: str = "text",  # noqa: A002 -- the public name
     color: bool = False,
     width: int = 100,
+    counts: Mapping[Any, tuple[tuple[int, ...], int, int]] | None = None,
 ) -> str:
-    """Return the plans of a session in a format, as `explain` does for one query."""
+    """Return the plans of a session in a format, as `explain` does for one query.
+
+    `counts` are the rows in, the rows out and the state of operators, which are shown.
+    """
     render = RENDERERS[known_name(format, RENDERERS, "format")]
-    stages = (("session", session_box(plans)),)
+    stages = (("session", session_box(plans, counts)),)
     return render(Explanation(None, stages, False, color, width, queries=tuple(queries)))
 
 
-def session_box(plans: Sequence[ExplainedPlan]) -> Box:
+def session_box(
+    plans: Sequence[ExplainedPlan],
+    counts: Mapping[Any, tuple[tuple[int, ...], int, int]] | None = None,
+) -> Box:
     """Return the boxes of all plans; an operator that several of them read is drawn once."""
     write, top = plan_writer({}), object()
 
@@ -68,12 +76,16 @@ def session_box(plans: Sequence[ExplainedPlan]) -> Box:
 
     def box(node: object) -> Box:
         if node is top:
-            counts = _counted(sum(len(p.names) for p in plans), "query", "queries")
-            return Box("Session", f"{counts}, {_counted(len(plans), 'plan', 'plans')}")
+            queries = _counted(sum(len(p.names) for p in plans), "query", "queries")
+            return Box("Session", f"{queries}, {_counted(len(plans), 'plan', 'plans')}")
         if isinstance(node, ExplainedPlan):
             meaning = "The queries that read a plan."
             return Box("Queries", node.title, (("queries", " ".join(node.names)),), meaning=meaning)
-        return operator_box(node, write)  # type: ignore[arg-type]
+        drawn = operator_box(node, write)  # type: ignore[arg-type]
+        if counts is None or node not in counts:
+            return drawn
+        rows_in, rows_out, state = counts[node]
+        return replace(drawn, measures=Measures(rows_in, rows_out, None, state=state))
 
     return build_tree(top, inputs, box)
 

@@ -32,12 +32,13 @@ class Measures(NamedTuple):
     """The measurements of a box: of an operator, a stage or a slab.
 
     `rows_in` has a count per input. `share` is the part of the time of all boxes of the tree;
-    `state` is the peak, in rows. `steps` is the number of calls.
+    `state` is the peak, in rows; for a session, that of the moment, and no time is measured.
+    `steps` is the number of calls.
     """
 
     rows_in: tuple[int, ...]
     rows_out: int | None
-    seconds: float
+    seconds: float | None
     share: float | None = None
     state: int | None = None
     steps: int | None = None

@@ -167,7 +167,7 @@ def _selected(
         return slabs
     if not measured:
         return [*slabs[: MAX_SLABS - 1], slabs[-1]]
-    slowest = sorted(slabs, key=lambda slab: -measured[slab[0]].seconds)[:MAX_SLABS]
+    slowest = sorted(slabs, key=lambda slab: -(measured[slab[0]].seconds or 0))[:MAX_SLABS]
     return [slab for slab in slabs if slab in slowest]
 
 

@@ -53,10 +53,12 @@ def exact_measures(measures: Measures) -> list[tuple[str, str]]:
     if measures.rows_out is not None:
         facts.append(("rows out", f"{measures.rows_out:,}"))
     if measures.state is not None:
-        facts.append(("peak state", f"{measures.state:,} rows"))
+        name = "state" if measures.seconds is None else "peak state"
+        facts.append((name, f"{measures.state:,} rows"))
     if measures.steps is not None:
         facts.append(("steps", f"{measures.steps:,}"))
-    facts.append(("took", seconds(measures.seconds)))
+    if measures.seconds is not None:
+        facts.append(("took", seconds(measures.seconds)))
     if measures.share is not None:
         facts.append(("share of time", percent(measures.share)))
     return [(name, text) for name, text in facts if text]
@@ -79,5 +81,6 @@ def measure_lines(box: Box) -> list[str]:
         selectivity = "" if measures.selectivity is None else f", {ratio(measures.selectivity)}"
         lines.append(f"{rows_in}{count(rows_out)} row{'s' * (rows_out != 1)}{selectivity}")
     share = "" if measures.share is None else f"{percent(measures.share)} of time, "
-    state = f", state {count(measures.state)}" if measures.state else ""
-    return [*lines, f"{share}{seconds(measures.seconds)}{state}"]
+    took = "" if measures.seconds is None else f"{share}{seconds(measures.seconds)}"
+    state = f"state {count(measures.state)}" if measures.state else ""
+    return [*lines, ", ".join(filter(None, (took, state)))]

@@ -43,6 +43,10 @@ def _rows_in(measures: Measures) -> str:
     return count(sum(measures.rows_in)) if measures.rows_in else ""
 
 
+def _took(measures: Measures) -> str:
+    return "" if measures.seconds is None else seconds(measures.seconds)
+
+
 def _ratio(measures: Measures) -> str:
     return "" if measures.selectivity is None else ratio(measures.selectivity)
 
@@ -56,7 +60,7 @@ MEASURE_COLUMNS: tuple[MeasureColumn, ...] = (
     MeasureColumn("out", 6, lambda m: "" if m.rows_out is None else count(m.rows_out)),
     MeasureColumn("out/in", 7, _ratio),
     MeasureColumn("state", 6, _state),
-    MeasureColumn("took", 8, lambda measures: seconds(measures.seconds), optional=1),
+    MeasureColumn("took", 8, _took, optional=1),
     MeasureColumn("time", 6, _share, heated=True),
     MeasureColumn(
         "",
