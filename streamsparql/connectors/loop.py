@@ -12,7 +12,7 @@ PATIENCE = 0.2
 """The seconds that a round waits if nothing has arrived."""
 
 
-class Engine(Protocol):
+class Pushed(Protocol):
     """What items are pushed to: an open query, or a session."""
 
     def push_many(self, stream: str, source: Any) -> None:
@@ -23,7 +23,7 @@ class Engine(Protocol):
 
 
 def pump(
-    engine: Engine,
+    engine: Pushed,
     sources: Mapping[str, LiveSource],
     step: Callable[[], object] = lambda: None,
     stopped: Callable[[], bool] = lambda: False,

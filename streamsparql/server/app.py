@@ -20,7 +20,7 @@ from streamsparql.errors import SourceError, StreamSparqlError, TextError, Unsup
 from streamsparql.physical.operator import INFINITY
 from streamsparql.server import metrics
 from streamsparql.server.security import Security
-from streamsparql.server.service import Conflict, Served, Service, UnknownName, check
+from streamsparql.server.service import Conflict, Served, Service, UnknownName, diagnostics
 from streamsparql.values.python_values import aware_datetime
 
 MAX_BODY = 64 << 20
@@ -165,13 +165,13 @@ class _Interface:
         stats, rows = await service.stats()
         worker = service.session.worker_stats
         text = metrics.metrics(stats, rows, worker, service.began)
-        return Response(text, headers={"content-type": metrics.TYPE})
+        return Response(text, headers={"content-type": metrics.CONTENT_TYPE})
 
     async def explain_all(self, request: Request) -> Response:
         return await self._explained(request, self._service.explain)
 
     async def check(self, request: Request) -> Response:
-        return JSONResponse(check(await _text(request)))
+        return JSONResponse(diagnostics(await _text(request)))
 
     # -- queries
 
@@ -209,7 +209,9 @@ class _Interface:
         terms = await _json(request)
         rows = terms if isinstance(terms, list) else [terms]
         if not all(isinstance(row, dict) for row in rows):
-            raise SourceError("expected an object of parameters and terms, or a list of such")
+            raise SourceError(
+                "expected an object of parameters and terms, or a list of such objects"
+            )
         keys = await self._named(request).query.add_many(rows)
         return JSONResponse({"keys": keys}, 201)
 

@@ -9,7 +9,7 @@ from streamsparql.physical.operator import INFINITY
 from streamsparql.run.async_session import WorkerStats
 from streamsparql.run.session import SessionStats
 
-TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _Sample = tuple[Mapping[str, str], float]
 
@@ -86,7 +86,7 @@ def _escaped(text: str) -> str:
 
 
 def _resident() -> int | None:
-    """Return the bytes of memory of this process; None where the system does not say."""
+    """Return the bytes of memory of this process; None if the system does not say."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])

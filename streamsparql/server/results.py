@@ -44,7 +44,7 @@ class Results:
         self._wake()
 
     def after(self, number: int, most: int = 1_000) -> list[tuple[int, bytes]]:
-        """Return the rows that are retained after a number, at most so many."""
+        """Return at most `most` of the rows that are retained after a number."""
         start = max(number + 1, self.first)
         rows = islice(self._rows, start - self.first, start - self.first + most)
         return [(start + k, row) for k, row in enumerate(rows)]

@@ -178,7 +178,7 @@ class Service:
         """Read a live source into a stream until it ends, or the service does."""
         thread = ThreadPoolExecutor(1, "source")  # which all calls of a source come from
         loop = asyncio.get_running_loop()
-        source = await loop.run_in_executor(thread, lambda: open_live_source(url, stream, mapping=None))
+        source = await loop.run_in_executor(thread, open_live_source, url, stream)
         shown = url.partition("?")[0]
         self.sources[shown] = "open"
 
@@ -238,10 +238,10 @@ def _compiled(text: str, options: Mapping[str, str]) -> Query:
     return query
 
 
-def check(text: str) -> list[dict[str, Any]]:
+def diagnostics(text: str) -> list[dict[str, Any]]:
     """Return the error of a text, or the warnings about it, with their places.
 
-    >>> [(each["severity"], each["line"]) for each in check("SELECT ?x")]
+    >>> [(each["severity"], each["line"]) for each in diagnostics("SELECT ?x")]
     [('error', 1)]
     """
     try:
