@@ -110,8 +110,9 @@ class OpenInput(Displayed):
         >>> live.rows(), live.watermark
         ([Row(o=<b>, [3, 10))], 25)
         """
-        known = self._stream(stream)
-        self._append(known, pushed_item(stream, known.reading, triple, t, times), None)
+        with self._guard.lock:
+            known = self._stream(stream)
+            self._append(known, pushed_item(stream, known.reading, triple, t, times), None)
 
     def push_record(self, stream: str, record: Any, mapping: Any = None) -> None:
         """Push a record, a dict or the text of a JSON object, of which a mapping makes triples.
@@ -128,19 +129,20 @@ class OpenInput(Displayed):
         >>> live.rows()
         [Row(v="5"^^<http://www.w3.org/2001/XMLSchema#integer>, [3, 10))]
         """
-        known = self._stream(stream)
-        chosen = self._mappings.get(known.name) if mapping is None else mapping
-        if chosen is None:
-            raise EngineError(
-                f"missing mapping of <{known.name}>: pass mapping={self._where_mappings_are};"
-                " 'auto' maps each key to a predicate"
-            )
-        check = known.checks.get(chosen)
-        if check is None:
-            check = RecordCheck(known.name, record_mapping(chosen), known.reading)
-            known.checks[chosen] = check
-        parsed = check.parsed(record)
-        self._append(known, parsed, check.mapped)
+        with self._guard.lock:
+            known = self._stream(stream)
+            chosen = self._mappings.get(known.name) if mapping is None else mapping
+            if chosen is None:
+                raise EngineError(
+                    f"missing mapping of <{known.name}>: pass mapping={self._where_mappings_are};"
+                    " 'auto' maps each key to a predicate"
+                )
+            check = known.checks.get(chosen)
+            if check is None:
+                check = RecordCheck(known.name, record_mapping(chosen), known.reading)
+                known.checks[chosen] = check
+            parsed = check.parsed(record)
+            self._append(known, parsed, check.mapped)
 
     async def push_async(self, stream: str, source: Any) -> None:
         """Push the items of an asynchronous source, as they arrive.
@@ -168,7 +170,8 @@ class OpenInput(Displayed):
         try:
             async for item in items:
                 count += 1
-                self._append(self._stream(name), item, mapping)
+                with self._guard.lock:
+                    self._append(self._stream(name), item, mapping)
         except Exception as error:
             error.add_note(f"<{name}>: {count:,} items were read before this error")
             raise
@@ -200,16 +203,18 @@ class OpenInput(Displayed):
         >>> live.rows()
         [Row(o=<b>, [3, 10))]
         """
-        known = self._stream(stream)
         few = isinstance(source, list | tuple) and len(source) < BUFFER_SIZE
-        few = few and files_of(source) is None and known.mapped is None
-        if few and not self._calling and not self._input_engine.input.strict:
-            self._pushed += len(source)
-            known.buffer.extend(source)
-            self._waiting.wake()
-            if self._pushed >= BUFFER_SIZE:
-                self._process()
-            return
+        few = few and not self._calling and not self._input_engine.input.strict
+        few = few and files_of(source) is None
+        with self._guard.lock:
+            known = self._stream(stream)
+            if few and known.mapped is None:
+                self._pushed += len(source)
+                known.buffer.extend(source)
+                self._waiting.wake()
+                if self._pushed >= BUFFER_SIZE:
+                    self._process()
+                return
         self._waiting.wake()
         with self._guard:
             self._read_buffers()

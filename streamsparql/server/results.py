@@ -50,7 +50,7 @@ class Results:
         return [(start + k, row) for k, row in enumerate(rows)]
 
     async def wait(self, number: int, seconds: float | None = None) -> None:
-        """Wait until there are rows after a number, or there will be none, or time is over."""
+        """Wait until there are rows after a number, the query has ended, or time is over."""
         if self.count > number or self.ended:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
