@@ -355,11 +355,23 @@ def split_name(text: str, names: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
+def _is_live(text: str) -> bool:
+    """Return whether a text is a URL of a live source, and no `IRI=FILE`.
+
+    >>> _is_live("kafka://host/t?format=json"), _is_live("http://example.org/s=x.nq")
+    (True, False)
+    """
+    before = text.partition("=")[0]
+    return scheme_of(text) is not None and (
+        "?" in before or scheme_of(text) not in ("http", "https")
+    )
+
+
 def _name_and_file(text: str, names: Sequence[str], option: str) -> tuple[str, str]:
     if parts := split_name(text, names):
         return parts
     if len(names) == 1 and option == "stream":
-        if "=" not in text or scheme_of(text) is not None or Path(text).exists():
+        if "=" not in text or _is_live(text) or Path(text).exists():
             return names[0], text
     name, equals, file = text.partition("=")
     known = ", ".join(f"<{each}>" for each in names)

@@ -91,8 +91,11 @@ def websocket_sink(url: ConnectorUrl, layout: Layout) -> BroadcastSink:
     closed = client("websockets.exceptions", "websocket").ConnectionClosed
     broadcast = Broadcast()
 
+    def begin(socket: Any, _: Any) -> None:
+        socket.begins_after = broadcast.number  # before the client is told that it is connected
+
     def handle(socket: Any) -> None:
-        number = broadcast.number
+        number = socket.begins_after
         try:
             while (sent := broadcast.after(number, 1.0)) is not None:
                 for _, message in sent:
@@ -107,7 +110,7 @@ def websocket_sink(url: ConnectorUrl, layout: Layout) -> BroadcastSink:
 
     messages = RowMessages(layout, url.text("format", "json", among=("json", "sparql-json", "nq")))
     try:
-        listening = server.serve(handle, url.host, url.port or 0)
+        listening = server.serve(handle, url.host, url.port or 0, process_request=begin)
     except OSError as error:
         raise EngineError(f"{url.shown}: {error}") from None
     return BroadcastSink(messages, broadcast, listening)
