@@ -22,9 +22,11 @@ import pytest
 from streamsparql import EngineError, Session, StreamSparqlError
 from streamsparql.cli import main
 from streamsparql.connectors.interface import Delivery
-from streamsparql.run.checkpoint import files
+from streamsparql.run.checkpoint import files, shared_parts
 from streamsparql.run.checkpoint.folder import CheckpointFolder
+from streamsparql.run.checkpoint.opening import session_of
 from streamsparql.run.checkpoint.serving import Serving
+from streamsparql.run.checkpoint.sessions import save_session
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
@@ -44,7 +46,7 @@ KINDS = {"optional": "csv", "groups": "jsonl", "triples": "nq"}
 PROGRAM = """
 import sys
 from streamsparql.cli import main
-from streamsparql.run.checkpoint import files
+from streamsparql.run.checkpoint import files, shared_parts
 files.READ_SIZE = 20_000
 sys.exit(main(sys.argv[1:]))
 """
@@ -76,7 +78,7 @@ def forked(words: list[str]) -> int:
         return child
     status = 70
     try:
-        files.READ_SIZE = 20_000
+        files.READ_SIZE, shared_parts.LEAST_BYTES = 20_000, 300
         status = main(words)
     finally:
         os._exit(status)
@@ -342,3 +344,38 @@ def test_rows_are_committed_once_together_with_the_checkpoint(
         ):
             serving.run()
     assert [row["o"] for row in broker.visible] == [f'"{t}"' for t in range(5, 100, 5)]
+
+
+# -- Parts that checkpoints share ------------------------------------------------------------------
+
+
+def test_what_is_unchanged_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Static graphs are a file that later checkpoints name; one that is lost is a named error."""
+    monkeypatch.setattr(shared_parts, "LEAST_BYTES", 2_000)
+    graph = "".join(f"<http://e/{k}> <http://e/name> 'name {k}' .\n" for k in range(300))
+    (tmp_path / "g.ttl").write_text(graph)
+    text = (
+        "SELECT ?n FROM STREAM <s> WINDOW RANGE 10 MS FIXED FROM <g>"
+        " { ?s <http://e/p> ?o . ?s <http://e/name> ?n }"
+    )
+    folder = CheckpointFolder(tmp_path / "state")
+    folder.open()
+    session = Session(graph=str(tmp_path / "g.ttl"))
+    session.register(text.replace(" FROM <g>", ""), "q")
+    inodes = []
+    for t in range(10, 60, 10):
+        session.push("s", (f"<http://e/{t}>", "<http://e/p>", 1), t)
+        assert session.watermarks
+        folder.write(save_session(session))
+        parts = [*(tmp_path / "state").glob("part-*")]
+        inodes.append({part.stat().st_ino for part in parts})
+        folder.remove_before(folder.names()[-1])
+    assert all(len(inodes[0] & later) >= 2 for later in inodes)
+    expected = session.rows()
+    name = folder.names()[-1]
+    assert session_of(folder.read(name), "state", {}).rows() == expected
+    for part in (tmp_path / "state").glob("part-*"):
+        part.unlink()
+    with pytest.raises(EngineError, match="lacks its part"):
+        folder.read(name)
+    folder.close()

@@ -54,6 +54,7 @@ NOT_EXECUTED = (
     r"streamsparql run .* --engine spark .*",  # test_docs.py runs it in the session of all tests
     r"(?s)spark-submit .*",
     r"docker build .*",
+    r"docker run .*",
     r"streamsparql serve .*",
     r"curl .*",
     r"pip wheel .*",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -40,6 +40,8 @@ class SavedTable(NamedTuple):
     bytes: int
     """The length in the file."""
     checksum: str
+    file: str | None = None
+    """The file next to the checkpoint that has it; None if the checkpoint has it itself."""
 
 
 class Checkpoint(NamedTuple):
@@ -56,8 +58,16 @@ class Checkpoint(NamedTuple):
     """The tables as they are in the file."""
 
 
-def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> int:
+Store = Callable[[str, pa.Table], SavedTable | None]
+"""Stores a table in a file of its own; None if it is to be in the file of the checkpoint."""
+
+
+def write_checkpoint(
+    path: str | os.PathLike[str], checkpoint: Checkpoint, store: Store | None = None
+) -> int:
     """Write a checkpoint, so that the file is whole whatever happens; return its bytes.
+
+    Tables that `store` stores elsewhere are not written again.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -67,29 +77,39 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> in
     >>> read.content, read.tables["n"].to_pydict(), written == path.stat().st_size
     ({'kind': 'x'}, {'a': [1]}, True)
     """
-    blocks = [(name, table, _encoded(table)) for name, table in checkpoint.tables.items()]
+    blocks, parts = [], []
+    for name, table in checkpoint.tables.items():
+        part = None if store is None else store(name, table)
+        if part is None:
+            blocks.append(encoded(table))
+            part = SavedTable(name, len(table), len(blocks[-1]), checksum(blocks[-1]))
+        parts.append(part)
     header = {
         "package": checkpoint.package,
         "saved": checkpoint.saved or datetime.now(UTC).isoformat(timespec="milliseconds"),
         "content": checkpoint.content,
-        "parts": [
-            SavedTable(name, len(table), len(block), _checksum(block))
-            for name, table, block in blocks
-        ],
+        "parts": parts,
     }
     text = json.dumps(header, separators=(",", ":")).encode("utf-8", "surrogatepass")
-    first = b"%s%d\n%d %s\n" % (_TITLE, FILE_VERSION, len(text), _checksum(text).encode())
-    return write_whole(path, [first, text, *(block for *_, block in blocks)])
+    first = b"%s%d\n%d %s\n" % (_TITLE, FILE_VERSION, len(text), checksum(text).encode())
+    return write_whole(path, [first, text, *blocks])
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Read a checkpoint; raise an error that names what is wrong with the file."""
     name = os.fspath(path)
-    try:
-        with open(name, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise EngineError(f"cannot read the checkpoint {name}: {error.strerror}") from None
+    header, data = _read(name)
+    return _with_tables(name, header, data)
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the header of a checkpoint: its content, and the list of its parts."""
+    return _read(os.fspath(path))[0]
+
+
+def _read(name: str) -> tuple[dict[str, Any], memoryview]:
+    """Return the header of a file, and what follows it."""
+    data = _bytes_of(name, f"cannot read the checkpoint {name}")
     title, _, rest = data[:_LONGEST_LINE].partition(b"\n")
     if not title.startswith(_TITLE):
         raise EngineError(f"{name} is not a checkpoint of streamsparql")
@@ -103,15 +123,23 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     at = len(title) + len(sizes) + 2
     header = _header(name, sizes, memoryview(data)[at:])
     at += int(sizes.split()[0])
-    return _with_tables(name, header, memoryview(data)[at:])
+    return header, memoryview(data)[at:]
+
+
+def _bytes_of(name: str, failure: str) -> bytes:
+    try:
+        with open(name, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise EngineError(f"{failure}: {error.strerror}") from None
 
 
 def _header(name: str, sizes: bytes, data: memoryview) -> dict[str, Any]:
     """Return the header of a file, whose second line has its length and checksum."""
     try:
-        length, checksum = sizes.decode("ascii").split()
+        length, expected = sizes.decode("ascii").split()
         text = bytes(data[: int(length)])
-        if int(length) < 0 or len(text) < int(length) or _checksum(text) != checksum:
+        if int(length) < 0 or len(text) < int(length) or checksum(text) != expected:
             raise ValueError("checksum")
         header = json.loads(text.decode("utf-8", "surrogatepass"))
         header["parts"] = [SavedTable(*part) for part in header["parts"]]
@@ -124,11 +152,16 @@ def _with_tables(name: str, header: Mapping[str, Any], data: memoryview) -> Chec
     tables: Tables = {}
     at = 0
     for part in header["parts"]:
-        block = data[at : at + part.bytes]
-        at += part.bytes
+        if part.file is None:
+            block = data[at : at + part.bytes]
+            at += part.bytes
+        else:
+            beside = os.path.join(os.path.dirname(name), os.path.basename(part.file))
+            failure = f"the checkpoint {name} lacks its part {part.name!r}, {beside}"
+            block = memoryview(_bytes_of(beside, failure))
         if len(block) < part.bytes:
             raise EngineError(f"the checkpoint {name} is truncated: in its part {part.name!r}")
-        if _checksum(block) != part.checksum:
+        if checksum(block) != part.checksum:
             raise EngineError(f"the checkpoint {name} is damaged: its part {part.name!r}")
         try:
             with pa.ipc.open_stream(pa.py_buffer(block)) as reader:
@@ -141,14 +174,16 @@ def _with_tables(name: str, header: Mapping[str, Any], data: memoryview) -> Chec
     return Checkpoint(header["content"], tables, header["package"], header["saved"], parts)
 
 
-def _encoded(table: pa.Table) -> pa.Buffer:
+def encoded(table: pa.Table) -> pa.Buffer:
+    """Return a table as it is in a file."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_WRITING) as writer:
         writer.write_table(table)
     return sink.getvalue()
 
 
-def _checksum(data: Any) -> str:
+def checksum(data: Any) -> str:
+    """Return the checksum of bytes."""
     return blake2b(data, digest_size=16).hexdigest()
 
 

@@ -9,6 +9,7 @@ from typing import IO
 
 from streamsparql.errors import EngineError
 from streamsparql.run.checkpoint.file import Checkpoint, read_checkpoint, write_checkpoint
+from streamsparql.run.checkpoint.shared_parts import SharedParts
 
 _NAME = re.compile(r"checkpoint-([0-9]{8})")
 
@@ -28,6 +29,7 @@ class CheckpointFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._lock: IO[str] | None = None
+        self._shared = SharedParts(self.path)
 
     def open(self) -> None:
         """Create the folder, and let no other process use it until it is closed or ends."""
@@ -42,7 +44,9 @@ class CheckpointFolder:
             self.close()
             raise EngineError(f"another process uses the checkpoints in {self.path}") from None
         for name in os.listdir(self.path):
-            if name.startswith(".checkpoint-") and name.endswith(".part"):  # of a killed process
+            if name.startswith((".checkpoint-", ".part-")) and name.endswith(
+                ".part"
+            ):  # of a killed process
                 with suppress(OSError):
                     os.unlink(os.path.join(self.path, name))
 
@@ -72,7 +76,7 @@ class CheckpointFolder:
     def write(self, checkpoint: Checkpoint, name: str | None = None) -> str:
         """Write the next checkpoint; return its name."""
         name = name or self.next_name()
-        write_checkpoint(self.file(name), checkpoint)
+        write_checkpoint(self.file(name), checkpoint, self._shared.store)
         return name
 
     def remove_before(self, name: str) -> None:
@@ -81,6 +85,7 @@ class CheckpointFolder:
             if other < name:
                 with suppress(OSError):
                     os.unlink(self.file(other))
+        self._shared.remove_unused(map(self.file, self.names()))
 
     def remove_after(self, name: str) -> None:
         """Remove the checkpoints after one, whose rows were not committed."""

@@ -9,6 +9,9 @@ from datetime import timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from streamsparql.compiled import CompiledQuery, Recipe
 from streamsparql.errors import EngineError
 from streamsparql.limits import Limits
@@ -118,8 +121,15 @@ def restored_graphs(names: Iterable[str], tables: TableFolder) -> tuple[Batch, d
 
 
 def save_terms(terms: TermDictionary, used: Iterator[IntArray], tables: TableFolder) -> None:
-    """Add the terms whose ids are in use."""
-    tables.put("terms", terms.save(used))
+    """Add the terms whose ids are in use; those of static graphs apart, since they stay."""
+    saved = terms.save(used)
+    for name, kept in (("terms", False), ("static terms", True)):
+        tables.put(name, saved.filter(pc.equal(saved["kept"], kept)).combine_chunks())
+
+
+def saved_terms(tables: TableFolder) -> pa.Table:
+    """Return the entries of a term dictionary that `save_terms` added."""
+    return pa.concat_tables([tables.get("terms"), tables.get("static terms")]).combine_chunks()
 
 
 # -- Input -----------------------------------------------------------------------------------------

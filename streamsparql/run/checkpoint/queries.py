@@ -21,6 +21,7 @@ from streamsparql.run.checkpoint.inputs import (
     save_open,
     save_query,
     save_terms,
+    saved_terms,
 )
 from streamsparql.run.checkpoint.streams import (
     restore_stream,
@@ -79,7 +80,7 @@ def restored_live(
     """Return an open query in a saved state."""
     content, folder = checkpoint.content, TableFolder(checkpoint.tables)
     terms = TermDictionary()
-    terms.load(folder.get("terms"))
+    terms.load(saved_terms(folder))
     default, named = restored_graphs(content["graphs"], folder.inside("graphs"))
     catalog = Catalog(default, {IRI(name): graph for name, graph in named.items()})
     mapping = {name: restored_mapping(*saved) for name, saved in content["mapping"].items()}

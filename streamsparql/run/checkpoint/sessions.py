@@ -21,6 +21,7 @@ from streamsparql.run.checkpoint.inputs import (
     save_open,
     save_query,
     save_terms,
+    saved_terms,
 )
 from streamsparql.run.checkpoint.plans import bound_shape, restore_rows, save_plans
 from streamsparql.run.checkpoint.streams import (
@@ -152,7 +153,7 @@ def restore_session(
         names = ", ".join(saved["name"] for saved in content["queries"]) or "none"
         raise EngineError(f"on_row of the unknown query {min(unknown)!r}; the queries: {names}")
     with session._guard:
-        engine.terms.load(folder.get("terms"))
+        engine.terms.load(saved_terms(folder))
         graphs = restored_graphs(content["graphs"], folder.inside("graphs"))
         engine.restore_graphs(restored_input(content["input"], files), *graphs)
         engine.graph_cells.load(content["graph_cells"])
