@@ -10,6 +10,8 @@ from typing import IO
 from streamsparql.errors import EngineError
 from streamsparql.run.checkpoint.file import Checkpoint, read_checkpoint, write_checkpoint
 
+FIRST = "checkpoint-00000001"
+"""The name of the first checkpoint of a folder."""
 _NAME = re.compile(r"checkpoint-([0-9]{8})")
 
 
@@ -67,7 +69,7 @@ class CheckpointFolder:
     def next_name(self) -> str:
         """Return the name of the next checkpoint."""
         names = self.names()
-        return f"checkpoint-{int(names[-1][-8:]) + 1 if names else 1:08}"
+        return f"checkpoint-{int(names[-1][-8:]) + 1:08}" if names else FIRST
 
     def write(self, checkpoint: Checkpoint, name: str | None = None) -> str:
         """Write the next checkpoint; return its name."""
