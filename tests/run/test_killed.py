@@ -389,3 +389,65 @@ def test_rows_are_committed_once_together_with_the_checkpoint(
         ):
             serving.run()
     assert [row["o"] for row in broker.visible] == [f'"{t}"' for t in range(5, 100, 5)]
+
+
+def test_two_transactional_sinks_are_refused(tmp_path: Path) -> None:
+    session = Session()
+    broker = Broker([])
+    for name in "ab":
+        session.register(TEXT, name)
+    sinks = {name: BrokerSink(broker, "", 0) for name in "ab"}
+    with (
+        Serving(session, {"s": broker}, sinks, tmp_path, 0) as serving,
+        pytest.raises(EngineError, match="the sinks of 'a' and 'b' are transactional, but two"),
+    ):
+        serving.run()
+
+
+def broker_serving(broker: Broker, folder: Path | None) -> Serving:
+    broker.at = 0
+    session = Session(max_jump=None)
+    session.register(TEXT, "q")
+    return Serving(session, {"s": broker}, {"q": BrokerSink(broker, "", 0)}, folder, 0)
+
+
+def test_without_checkpoints_rows_are_committed_after_each_step() -> None:
+    broker = Broker([("<a>", "<p>", f'"{t}"', t) for t in range(5, 100, 5)])
+    with broker_serving(broker, None) as serving:
+        seen = [len(broker.visible) for _ in serving.steps()]
+    assert seen == sorted(seen)
+    assert 0 < seen[len(seen) // 2] < len(broker.visible) == 19
+
+
+def test_checkpoints_that_the_sink_has_not_committed_are_refused(tmp_path: Path) -> None:
+    broker = Broker([("<a>", "<p>", f'"{t}"', t) for t in range(5, 100, 5)])
+    with broker_serving(broker, tmp_path) as serving:
+        serving.run()
+    last, broker.last = broker.last, None
+    for committed, message in ((None, "none of the checkpoints in"), ("checkpoint-1", "is not in")):
+        broker.last = committed
+        with (
+            broker_serving(broker, tmp_path) as serving,
+            pytest.raises(EngineError, match=message),
+        ):
+            serving.run()
+    broker.last = last
+    with broker_serving(broker, tmp_path) as serving:
+        serving.run()
+    assert len(broker.visible) == 19
+
+
+def test_serve_takes_urls_and_repeats_no_row_of_a_rotated_file(folder: Path) -> None:
+    source, target = f"follow:{folder}/s.nq?until=end", f"rotate:{folder}/rows.jsonl?size=200"
+    for stop in (True, True, False, False):
+        session = Session()
+        session.register(TEXT, "q")
+        with (
+            patch.object(follow, "_BLOCK", 200),
+            Serving(session, {"s": source}, {"q": target}, folder / "state", 1e9) as serving,
+        ):
+            for _ in serving.steps():
+                if stop:
+                    serving.stop()
+    assert written(folder, "rows").count(b"\n") == 19
+    assert len(outputs(folder, "rows")) > 2
