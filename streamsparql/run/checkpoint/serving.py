@@ -147,8 +147,8 @@ class Serving:
     def _open(self, positions: Mapping[str, Any]) -> None:
         """Open the sources, and let the sinks continue at their positions."""
         session = self.session
-        for name, given in self._sources.items():
-            source = LiveStream.of(given)
+        for name, described in self._sources.items():
+            source = LiveStream.of(described)
             if isinstance(source, LiveStream):
                 source = source.open(name, session._stream(name).reading)
             if hasattr(source, "poll"):
