@@ -33,7 +33,7 @@ def scripts(tmp_path, capsys):
     [
         (
             "streamsparql ''",
-            "run explain check head shell demo prepare checkpoint completion --help --version",
+            "run explain check head shell serve demo prepare checkpoint completion --help --version",
         ),
         ("streamsparql r", "run"),
         ("streamsparql run --eng", "--engine"),

@@ -6,27 +6,26 @@ import json
 from itertools import count
 from typing import Any
 
+import pytest
 from support.brokers import Kafka
 
+kafka_client: Any = pytest.importorskip("confluent_kafka")
+kafka_admin: Any = pytest.importorskip("confluent_kafka.admin")
 _numbers = count()
 
 
 def topic(broker: Kafka, partitions: int = 1) -> str:
     """Create a topic; return its name."""
-    from confluent_kafka.admin import AdminClient, NewTopic
-
     name = f"t{next(_numbers)}"
-    admin = AdminClient({"bootstrap.servers": broker.address})
-    for created in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+    admin = kafka_admin.AdminClient({"bootstrap.servers": broker.address})
+    for created in admin.create_topics([kafka_admin.NewTopic(name, partitions, 1)]).values():
         created.result(20)
     return name
 
 
 def produce(broker: Kafka, name: str, *messages: tuple[int, bytes | dict[str, Any]]) -> None:
     """Produce messages to partitions."""
-    import confluent_kafka
-
-    producer = confluent_kafka.Producer({"bootstrap.servers": broker.address})
+    producer = kafka_client.Producer({"bootstrap.servers": broker.address})
     for partition, message in messages:
         payload = message if isinstance(message, bytes) else json.dumps(message).encode()
         producer.produce(name, payload, partition=partition)
@@ -35,12 +34,10 @@ def produce(broker: Kafka, name: str, *messages: tuple[int, bytes | dict[str, An
 
 def consumed(broker: Kafka, name: str) -> list[tuple[bytes, bytes]]:
     """Return the keys and values of the messages that were committed to a topic."""
-    import confluent_kafka
-
     config = {"bootstrap.servers": broker.address, "group.id": "check"}
     config |= {"isolation.level": "read_committed", "enable.partition.eof": True}
-    consumer = confluent_kafka.Consumer(config)
-    consumer.assign([confluent_kafka.TopicPartition(name, 0, 0)])
+    consumer = kafka_client.Consumer(config)
+    consumer.assign([kafka_client.TopicPartition(name, 0, 0)])
     messages = []
     while (message := consumer.poll(10)) is not None and message.error() is None:
         messages.append((message.key(), message.value()))
