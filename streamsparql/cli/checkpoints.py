@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from streamsparql.cli.common_options import Commands, UsageError
 from streamsparql.cli.data_options import check_targets, run_arguments
-from streamsparql.cli.runs import check_form, check_format, warn_of_bare_period
+from streamsparql.cli.runs import (
+    check_form,
+    check_format,
+    check_live_target,
+    warn_of_bare_period,
+)
 from streamsparql.cli.words import compile_query
 
 if TYPE_CHECKING:
@@ -22,7 +27,7 @@ EVERY = 10_000
 
 
 def run_with_checkpoints(options: argparse.Namespace) -> int:
-    """Run queries over files; continue from the last checkpoint, if the folder has one."""
+    """Run queries; continue from the last checkpoint, if the folder has one."""
     from streamsparql.cli.interrupts import Interrupts
     from streamsparql.cli.several import Several, compile_several, registered
     from streamsparql.cli.summary import Progress, Summary, show_lines
@@ -81,9 +86,13 @@ def _name_of(options: argparse.Namespace) -> str:
     return Path(options.query[0]).stem if options.query else "query"
 
 
-def _targets(several: Several, options: argparse.Namespace) -> tuple[str, dict[str, str]]:
-    """Return the format, and the file of each query; raise an error for options that do not fit."""
+def _targets(several: Several, options: argparse.Namespace) -> tuple[str | None, dict[str, str]]:
+    """Return the format of files, and the file of each query, or the URL of its live sink.
+
+    Raise an error for options that do not fit.
+    """
     from streamsparql.cli.several import files_of_queries, is_folder
+    from streamsparql.connectors.sinks import is_live_sink
     from streamsparql.run.checkpoint.files import FORMATS
     from streamsparql.sinks import format_of
 
@@ -96,7 +105,13 @@ def _targets(several: Several, options: argparse.Namespace) -> tuple[str, dict[s
     if options.rejects is not None:
         raise UsageError("--rejects cannot be combined with --checkpoint: it has no position")
     if options.file is None or (len(several.queries) > 1 and not is_folder(options.file)):
-        raise UsageError("--checkpoint requires -o FILE; with several queries, -o FOLDER/")
+        raise UsageError(
+            "--checkpoint requires -o FILE, or -o with the URL of a live sink; with several"
+            " queries, -o FOLDER/"
+        )
+    if is_live_sink(options.file):
+        check_live_target(options)
+        return None, {several.names[0]: options.file}
     one = len(several.queries) == 1 and not is_folder(options.file)
     kind = options.output or (format_of(options.file) if one else "csv")
     if kind not in FORMATS:

@@ -155,9 +155,8 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
     kind = _target(options)[1]
     check_form(kind, query.form, query.form.upper())
     check_format(options, kind)
-    if kind == "live" and (options.output is not None or options.engine == "spark"):
-        what = "--output" if options.output is not None else "--engine spark"
-        raise UsageError(f"{what} does not apply to the URL of -o, which may have ?format=")
+    if kind == "live":
+        check_live_target(options)
     if (
         kind != "live"
         and options.file is not None
@@ -170,6 +169,13 @@ def _check_options(options: argparse.Namespace, query: Query) -> None:
             raise UsageError("--emit eager applies to rows, not to reports, which are final")
         if options.engine == "spark":
             raise UsageError("--emit eager requires --engine embedded")
+
+
+def check_live_target(options: argparse.Namespace) -> None:
+    """Raise an error for options that do not apply to a live sink."""
+    if options.output is not None or options.engine == "spark":
+        what = "--output" if options.output is not None else "--engine spark"
+        raise UsageError(f"{what} does not apply to the URL of -o, which may have ?format=")
 
 
 def check_form(kind: str, form: str, shown: str) -> None:

@@ -9,8 +9,9 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from streamsparql.cli.checkpoints import EVERY
 from streamsparql.cli.common_options import (
     Commands,
     UsageError,
@@ -21,6 +22,10 @@ from streamsparql.cli.common_options import (
     read_text,
 )
 from streamsparql.errors import EngineError
+
+if TYPE_CHECKING:
+    from streamsparql.run.checkpoint.file import Checkpoint
+    from streamsparql.run.checkpoint.folder import CheckpointFolder
 
 _TOKEN = "STREAMSPARQL_TOKEN"
 
@@ -54,6 +59,10 @@ def add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--idle", metavar="DUR", type=duration_option, help=silence)
     kept = "keep items for so long, so that new queries start with them"
     add("--history", metavar="DUR", type=duration_option, default=0, help=kept)
+    state = "save queries, state, results and positions there; continue from it"
+    add("--checkpoint", metavar="DIR", help=state)
+    every = "time between two checkpoints; default: 10s"
+    add("--checkpoint-every", metavar="DUR", type=duration_option, help=every)
     parser.set_defaults(run=_serve)
 
 
@@ -66,10 +75,13 @@ def _serve(options: argparse.Namespace) -> int:
 
         raise EngineError(f"{error.name} is missing: {install('server')}") from None
     from streamsparql.run.async_session import AsyncSession
+    from streamsparql.run.checkpoint.folder import CheckpointFolder
     from streamsparql.server.security import Security
     from streamsparql.server.service import Service
 
     options.name = "streamsparql"
+    if options.checkpoint_every is not None and options.checkpoint is None:
+        raise UsageError("--checkpoint-every requires --checkpoint DIR")
     if options.max_delay == "auto":
         raise UsageError("--max-delay auto sorts a whole input; a stream has no end")
     texts = {Path(file).stem: file for file in options.query}
@@ -86,9 +98,20 @@ def _serve(options: argparse.Namespace) -> int:
         "history": options.history,
     }
 
+    folder = last = None
+    if options.checkpoint is not None:
+        folder = CheckpointFolder(options.checkpoint)
+        folder.open()
+        last = last_of(folder, session)
+
     async def main() -> None:
-        async with AsyncSession(**session) as opened:
-            service = Service(opened)
+        new = AsyncSession(**session)
+        if folder is not None and last is not None:
+            new = AsyncSession.restore(folder.file(folder.names()[-1]))
+        async with new as opened:
+            service = Service(opened, checkpoints=folder)
+            if last is not None:
+                service.restore(last)
             for name, file in texts.items():
                 options.name = file
                 await service.put(name, read_text(file), {})
@@ -98,11 +121,35 @@ def _serve(options: argparse.Namespace) -> int:
                 for url in urls:
                     await service.connect(stream, url)
             async with service:
+                await service.save_every((options.checkpoint_every or EVERY) / 1000)
                 await serve(application(service, security), options.host, options.port, _announce)
 
-    with suppress(KeyboardInterrupt):
-        asyncio.run(main())
+    try:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(main())
+    finally:
+        if folder is not None:
+            folder.close()
     return 0
+
+
+def last_of(folder: CheckpointFolder, options: dict[str, Any]) -> Checkpoint | None:
+    """Return the last checkpoint of a server; raise an error if it has other options."""
+    names = folder.names()
+    if not names:
+        return None
+    checkpoint = folder.read(names[-1])
+    content = checkpoint.content
+    if "served" not in content:
+        raise EngineError(f"{folder.file(names[-1])} is not a checkpoint of a server")
+    saved = {"max_delay": content["input"]["max_delay"], **content}
+    for name in ("max_delay", "idle", "history"):
+        if saved[name] != options[name]:
+            raise EngineError(
+                f"{folder.file(names[-1])}: the option {name} has changed from {saved[name]} to"
+                f" {options[name]}; use another folder, or remove the checkpoint to start again"
+            )
+    return checkpoint
 
 
 def _announce(url: str) -> None:

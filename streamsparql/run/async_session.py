@@ -12,6 +12,7 @@ A task that is cancelled does not end the job that it waits for: the session sta
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -110,6 +111,30 @@ class AsyncSession(Displayed):
         self._queries: dict[str, AsyncRegistered] = {}
         self._closed = False
 
+    @classmethod
+    def restore(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        files: str | os.PathLike[str] | Callable[[str], Any] | None = None,
+    ) -> Self:
+        """Return a session that continues where one was saved, as `Session.restore` does.
+
+        >>> import asyncio, streamsparql, tempfile
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?s <p> ?o }"
+        >>> query = session.register(text, "values")
+        >>> size = session.save(path := tempfile.mkdtemp() + "/state.ckpt")
+        >>> async def main():
+        ...     async with streamsparql.AsyncSession.restore(path) as session:
+        ...         return [*session.queries]
+        >>> asyncio.run(main())
+        ['values']
+        """
+        restored = cls()
+        restored._open = lambda: Session.restore(path, files=files)
+        return restored
+
     async def __aenter__(self) -> Self:
         if self._worker is not None:
             raise EngineError("the session was opened already")
@@ -117,6 +142,8 @@ class AsyncSession(Displayed):
         self._worker = _Worker(self._read_waited)
         try:
             self._session = await self._do(self._open)
+            for name, registered in self._session.queries.items():
+                self._queries[name] = AsyncRegistered(self, registered)
         except BaseException:
             self._worker.end()
             raise
@@ -418,6 +445,11 @@ class AsyncRegistered(Displayed):
             table = registered.to_arrow()
             return [table] if len(table) else []
 
+        return self.taken_by(take)
+
+    def taken_by(self, take: Callable[[], list[_T]]) -> AsyncIterator[_T]:
+        """Return an asynchronous iterator over what a function makes of the rows since its last
+        call; the function is called in the thread of the session, once there may be new rows."""
         reader = _Reader(self, take)
         self._readers.append(reader)
         return reader

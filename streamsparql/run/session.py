@@ -516,8 +516,9 @@ class Session(OpenInput):
     ) -> None:
         """Read sources until they end, write the rows of queries to sinks, and save it all.
 
-        A source is a path, a folder or a mapped table, or one of `streamsparql.connectors`; a sink
-        is the path of a CSV, JSON lines or N-Quads file, or one of `streamsparql.connectors`.
+        A source is a path, a folder, a mapped table, or the URL of a live source; a sink is the
+        path of a CSV, JSON lines or N-Quads file, or the URL of a live sink. Both may be objects of
+        `streamsparql.connectors`.
 
         With a folder as `checkpoint`, the state, the positions of the sources and those of the
         sinks are saved there as one unit; `every` is the time from one checkpoint to the next. If

@@ -164,7 +164,7 @@ class _Interface:
         service = self._service
         stats, rows = await service.stats()
         worker = service.session.worker_stats
-        text = metrics.metrics(stats, rows, worker, service.began)
+        text = metrics.metrics(stats, rows, worker, service.began, service.saved)
         return Response(text, headers={"content-type": metrics.CONTENT_TYPE})
 
     async def explain_all(self, request: Request) -> Response:

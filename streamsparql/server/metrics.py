@@ -14,8 +14,14 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _Sample = tuple[Mapping[str, str], float]
 
 
-def metrics(stats: SessionStats, rows: Mapping[str, int], worker: WorkerStats, began: float) -> str:
-    """Return the metrics of a session, of its queries' rows, and of its worker."""
+def metrics(
+    stats: SessionStats,
+    rows: Mapping[str, int],
+    worker: WorkerStats,
+    began: float,
+    saved: float | None = None,
+) -> str:
+    """Return the metrics of a session, its queries' rows, its worker, and the last checkpoint."""
     items = stats.items
     marks = {name: mark for name, mark in stats.watermarks.items() if 0 <= mark < INFINITY}
     now = time()
@@ -57,6 +63,9 @@ def metrics(stats: SessionStats, rows: Mapping[str, int], worker: WorkerStats, b
         ("step_seconds_max", "gauge", "The longest of these calls.", [({}, worker.longest)]),
         ("uptime_seconds", "gauge", "Time since the start.", [({}, now - began)]),
     ]
+    if saved is not None:
+        meaning = "Time since the last checkpoint."
+        families.append(("checkpoint_age_seconds", "gauge", meaning, [({}, now - saved)]))
     if (size := _resident()) is not None:
         families.append(("resident_memory_bytes", "gauge", "Memory of the process.", [({}, size)]))
     return "".join(map(_family, families))

@@ -27,6 +27,16 @@ class Results:
         self.ended = False
         """Whether there will be no more."""
 
+    def restore(self, count: int, rows: list[bytes]) -> None:
+        """Continue after a number of rows, of which these are the last."""
+        self._rows.extend(rows)
+        self.count = count
+
+    @property
+    def retained(self) -> list[bytes]:
+        """The rows that are retained."""
+        return [*self._rows]
+
     @property
     def first(self) -> int:
         """The number of the first row that is retained."""
@@ -50,7 +60,7 @@ class Results:
         return [(start + k, row) for k, row in enumerate(rows)]
 
     async def wait(self, number: int, seconds: float | None = None) -> None:
-        """Wait until there are rows after a number, the query has ended, or time is over."""
+        """Wait until there are rows after a number, or no more will come, or time is over."""
         if self.count > number or self.ended:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from time import time
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +16,9 @@ import pyarrow as pa
 
 from streamsparql.algebra.terms import XSD
 from streamsparql.connectors.decoder import Decoder
+from streamsparql.connectors.interface import Delivery
 from streamsparql.connectors.message import Message
+from streamsparql.connectors.message_source import MessageSource
 from streamsparql.connectors.row_messages import RowMessages
 from streamsparql.connectors.sources import open_live_source
 from streamsparql.errors import EngineError, StreamSparqlError, position
@@ -22,6 +26,8 @@ from streamsparql.look.lints.warning import LintWarning
 from streamsparql.query import Query
 from streamsparql.query import compile as compile_query
 from streamsparql.run.async_session import AsyncRegistered, AsyncSession
+from streamsparql.run.checkpoint.file import Checkpoint
+from streamsparql.run.checkpoint.folder import CheckpointFolder
 from streamsparql.run.registered import KEY
 from streamsparql.run.session import Session, SessionStats
 from streamsparql.server.results import RETAINED, Results
@@ -30,6 +36,7 @@ from streamsparql.sources.reading import Reading
 
 _INTEGER = f"^^<{XSD}integer>"
 _TIMES = ("start", "end", "instant")
+_LOG = logging.getLogger(__name__)
 
 
 class UnknownName(StreamSparqlError):
@@ -47,6 +54,8 @@ class Served:
     query: AsyncRegistered
     options: Mapping[str, str]
     results: Results
+    taken: Results
+    """The same as the thread of the session has taken it, for checkpoints."""
     failure: str | None = None
     """Why there are no more results, if the query has failed."""
     task: asyncio.Task[None] | None = field(default=None, repr=False)
@@ -63,6 +72,15 @@ class Served:
         return query.explain(stage, format=format)
 
 
+@dataclass
+class _Live:
+    """A live source, its thread, and the position after the items that were pushed."""
+
+    source: MessageSource
+    thread: ThreadPoolExecutor
+    position: Any
+
+
 class Received(NamedTuple):
     """What was received for a stream."""
 
@@ -74,13 +92,24 @@ class Received(NamedTuple):
 class Service:
     """The queries and streams of a server."""
 
-    def __init__(self, session: AsyncSession, retained: int = RETAINED) -> None:
+    def __init__(
+        self,
+        session: AsyncSession,
+        retained: int = RETAINED,
+        checkpoints: CheckpointFolder | None = None,
+    ) -> None:
         self.session, self._retained = session, retained
+        self._checkpoints = checkpoints
+        self.saved: float | None = None
+        """When the last checkpoint was written."""
+        self._live: dict[str, _Live] = {}
+        self._positions: dict[str, Any] = {}
+        """The positions of live sources in the checkpoint from which the service continues."""
         self.queries: dict[str, Served] = {}
         self.began = time()
         self._arrivals = 0
         self._changing = asyncio.Lock()
-        self._pumps: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
         self.sources: dict[str, str] = {}
         """The live sources, and what has become of each."""
 
@@ -88,9 +117,78 @@ class Service:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for pump in self._pumps:
-            pump.cancel()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._try_to_save()
+        for live in self._live.values():
+            live.thread.submit(live.source.close)
+            live.thread.shutdown(wait=False)
+
+    # -- checkpoints
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continue with the queries, results and positions of a checkpoint.
+
+        It is the one from which the session was restored.
+        """
+        for name, saved in checkpoint.content["served"].items():
+            rows = checkpoint.tables[f"served/{name}"]["row"].to_pylist()
+            self._serve(self.session.queries[name], saved["options"], saved["count"], rows)
+        self._positions = checkpoint.content["positions"]["sources"]
+
+    async def save_every(self, seconds: float) -> None:
+        """Write a checkpoint now, and from time to time."""
+        await self.save()
+
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(seconds)
+                await self._try_to_save()
+
+        self._tasks.append(asyncio.get_running_loop().create_task(repeat()))
+
+    async def _try_to_save(self) -> None:
+        try:
+            await self.save()
+        except StreamSparqlError as error:
+            _LOG.warning("no checkpoint: %s", error)
+
+    async def save(self) -> None:
+        """Write a checkpoint: the session, the last results, and the positions of live sources."""
+        if self._checkpoints is None:
+            return
+        async with self._changing:
+            positions = await self.session.call(self._save)
+            self.saved = time()
+        loop = asyncio.get_running_loop()
+        for name, reached in positions.items():
+            live = self._live[name]
+            await loop.run_in_executor(live.thread, live.source.commit, reached)
+
+    def _save(self, session: Session) -> dict[str, Any]:
+        """Write a checkpoint, in the thread of the session; return the positions in it."""
+        assert self._checkpoints is not None
+        checkpoint = session.checkpoint()
+        positions = {name: live.position for name, live in self._live.items()}
+        served = {
+            name: {"options": dict(each.options), "count": each.taken.count}
+            for name, each in self.queries.items()
+        }
+        rows = {
+            f"served/{name}": pa.table({"row": pa.array(each.taken.retained, pa.binary())})
+            for name, each in self.queries.items()
+        }
+        unopened = {name: at for name, at in self._positions.items() if name not in positions}
+        sources = {**unopened, **positions}
+        content = {
+            **checkpoint.content,
+            "served": served,
+            "positions": {"sources": sources, "sinks": {}},
+        }
+        whole = checkpoint._replace(content=content, tables={**checkpoint.tables, **rows})
+        self._checkpoints.remove_before(self._checkpoints.write(whole))
+        return positions
 
     # -- queries
 
@@ -116,9 +214,17 @@ class Service:
     async def _register(self, name: str, query: Query, options: Mapping[str, str]) -> None:
         reports = {key: value for key, value in options.items() if key != "dialect"}
         registered = await self.session.register(query, name, **reports)
-        served = Served(registered, dict(options), Results(self._retained))
+        self._serve(registered, options, 0, [])
+
+    def _serve(
+        self, query: AsyncRegistered, options: Mapping[str, str], count: int, rows: list[bytes]
+    ) -> None:
+        """Retain the results of a query, after some that there were."""
+        served = Served(query, dict(options), Results(self._retained), Results(self._retained))
+        for results in (served.results, served.taken):
+            results.restore(count, rows)
         served.task = asyncio.get_running_loop().create_task(self._read(served))
-        self.queries[name] = served
+        self.queries[query.name] = served
 
     async def delete(self, name: str) -> None:
         """Remove a query."""
@@ -146,12 +252,22 @@ class Service:
 
     async def _read(self, served: Served) -> None:
         messages: RowMessages | None = None
+
+        def take() -> list[list[bytes]]:
+            nonlocal messages
+            table = served.query.registered.to_arrow()
+            if not len(table):
+                return []
+            rows = _with_terms(table)
+            if messages is None:
+                messages = RowMessages(_layout(served.query, rows), "json")
+            payloads = [message.payload for message in messages.of(rows)]
+            served.taken.add(payloads)
+            return [payloads]
+
         try:
-            async for table in served.query.tables():
-                rows = _with_terms(table)
-                if messages is None:
-                    messages = RowMessages(_layout(served.query, rows), "json")
-                served.results.add([message.payload for message in messages.of(rows)])
+            async for payloads in served.query.taken_by(take):
+                served.results.add(payloads)
         except StreamSparqlError as error:
             served.failure = str(error)
         finally:
@@ -180,24 +296,36 @@ class Service:
         loop = asyncio.get_running_loop()
         source = await loop.run_in_executor(thread, open_live_source, url, stream)
         shown = url.partition("?")[0]
+        name = f"{shown} of <{stream}>"
+        if name in self._live:
+            raise EngineError(f"{shown} is read into <{stream}> twice")
+        live = self._live[name] = _Live(source, thread, None)
+        if (saved := self._positions.get(name)) is not None:
+            await loop.run_in_executor(thread, source.seek, saved)
+        live.position = await loop.run_in_executor(thread, source.position)
         self.sources[shown] = "open"
+
+        def poll() -> tuple[list[Delivery], Any]:
+            return source.poll(0.2), source.position()
 
         async def pump() -> None:
             try:
                 while not source.ended:
-                    deliveries = await loop.run_in_executor(thread, source.poll, 0.2)
-                    for _, items in deliveries:
-                        await self.session.push_many(stream, items)
+                    deliveries, reached = await loop.run_in_executor(thread, poll)
                     if deliveries:
-                        await loop.run_in_executor(thread, lambda: source.commit(source.position()))
+                        await self.session.call(partial(push, deliveries, reached))
+                        if self._checkpoints is None:
+                            await loop.run_in_executor(thread, source.commit, reached)
                 self.sources[shown] = "ended"
             except StreamSparqlError as error:
                 self.sources[shown] = str(error)
-            finally:
-                thread.submit(source.close)
-                thread.shutdown(wait=False)
 
-        self._pumps.append(loop.create_task(pump()))
+        def push(deliveries: list[Delivery], reached: Any, session: Session) -> None:
+            for _, items in deliveries:
+                session.push_many(stream, items)
+            live.position = reached  # together: a checkpoint has both, or none
+
+        self._tasks.append(loop.create_task(pump()))
 
     async def receive(
         self, stream: str, kind: str, payloads: Sequence[bytes], **options: Any

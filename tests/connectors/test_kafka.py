@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from support.brokers import Kafka, wait_for
+from support.kafka_topics import consumed, produce, topic
 
 import streamsparql
 from streamsparql.connectors.message_source import MessageSource
@@ -23,27 +23,6 @@ kafka_client = pytest.importorskip("confluent_kafka")
 QUERY = "SELECT ?v FROM STREAM <s> WINDOW RANGE 1 MS FIXED { ?x <v> ?v }"
 MAPPING = "CONSTRUCT { <x> <v> ?v } {}"
 LAYOUT = Layout("select", ("v",), ("start", "end"))
-_numbers = count()
-
-
-def topic(broker: Kafka, partitions: int = 1) -> str:
-    """Create a topic; return its name."""
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    name = f"t{next(_numbers)}"
-    admin = AdminClient({"bootstrap.servers": broker.address})
-    for created in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-        created.result(20)
-    return name
-
-
-def produce(broker: Kafka, name: str, *messages: tuple[int, bytes | dict[str, Any]]) -> None:
-    """Produce messages to partitions."""
-    producer = kafka_client.Producer({"bootstrap.servers": broker.address})
-    for partition, message in messages:
-        payload = message if isinstance(message, bytes) else json.dumps(message).encode()
-        producer.produce(name, payload, partition=partition)
-    assert producer.flush(20) == 0
 
 
 def opened(broker: Kafka, name: str, options: str = "") -> MessageSource:
@@ -61,19 +40,6 @@ def values(source: MessageSource, least: int) -> list[str]:
 
     wait_for(enough, f"{least} items")
     return read
-
-
-def consumed(broker: Kafka, name: str) -> list[tuple[bytes, bytes]]:
-    """Return the keys and values of the messages that were committed to a topic."""
-    config = {"bootstrap.servers": broker.address, "group.id": "check"}
-    config |= {"isolation.level": "read_committed", "enable.partition.eof": True}
-    consumer = kafka_client.Consumer(config)
-    consumer.assign([kafka_client.TopicPartition(name, 0, 0)])
-    messages = []
-    while (message := consumer.poll(10)) is not None and message.error() is None:
-        messages.append((message.key(), message.value()))
-    consumer.close()
-    return messages
 
 
 def test_partitions_that_are_read_unevenly_make_no_item_late(kafka: Kafka) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from support.engine import Data
 from support.events import PREFIX, SOURCES, EventWriter, random_events
@@ -31,6 +31,8 @@ from streamsparql.run.checkpoint.file import read_checkpoint, write_checkpoint
 pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
 
 seeds = st.integers(0, 2**32)
+UNSHRUNK = (Phase.explicit, Phase.generate)
+"""The phases of these tests: to shrink a script of calls over whole queries takes minutes."""
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def check_sessions(family: str, file: Path, examples: int) -> None:
-    @settings(max_examples=examples)
+    @settings(max_examples=examples, phases=UNSHRUNK)
     @given(st.lists(of_family(family), min_size=1, max_size=3), dense, seeds)
     def agree(texts: list[str], data: Data, seed: int) -> None:
         random = Random(seed)
@@ -65,7 +67,7 @@ def test_many_restored_sessions_go_on_as_undisturbed_ones(family: str, file: Pat
 
 
 def check_instances(family: str, file: Path, examples: int) -> None:
-    @settings(max_examples=examples)
+    @settings(max_examples=examples, phases=UNSHRUNK)
     @given(of_family(family), dense, seeds)
     def agree(text: str, data: Data, seed: int) -> None:
         text = re.sub(r":a\b", "$who", text)
@@ -87,7 +89,7 @@ def test_instances_of_many_restored_sessions_go_on(family: str, file: Path) -> N
 
 
 def check_networks(family: str, file: Path, examples: int) -> None:
-    @settings(max_examples=examples)
+    @settings(max_examples=examples, phases=UNSHRUNK)
     @given(st.lists(of_family(family), min_size=1, max_size=3), dense, seeds)
     def agree(texts: list[str], data: Data, seed: int) -> None:
         random = Random(seed)
@@ -134,7 +136,7 @@ def check_query(text: str, data: Data, seed: int, file: Path, dialect: str, **ho
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_restored_query_goes_on_as_an_undisturbed_one(dialect: str, file: Path) -> None:
-    @settings(max_examples=6)
+    @settings(max_examples=6, phases=UNSHRUNK)
     @given(queries(replace(EVERYTHING, dialect=dialect)), short_histories(), seeds)
     def agree(text: str, data: Data, seed: int) -> None:
         check_query(text, data, seed, file, dialect)
@@ -143,7 +145,7 @@ def test_a_restored_query_goes_on_as_an_undisturbed_one(dialect: str, file: Path
 
 
 def check_families(family: str, file: Path, examples: int) -> None:
-    @settings(max_examples=examples)
+    @settings(max_examples=examples, phases=UNSHRUNK)
     @given(of_family(family), dense, seeds)
     def agree(text: str, data: Data, seed: int) -> None:
         check_query(text, data, seed, file, "auto")
@@ -158,7 +160,7 @@ def test_many_restored_queries_go_on_as_undisturbed_ones(family: str, file: Path
 
 
 def check_events(file: Path, examples: int) -> None:
-    @settings(max_examples=examples)
+    @settings(max_examples=examples, phases=UNSHRUNK)
     @given(st.integers(0, 2**32))
     def agree(seed: int) -> None:
         random = Random(seed)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -21,6 +22,7 @@ import pytest
 
 from streamsparql import EngineError, Session, StreamSparqlError
 from streamsparql.cli import main
+from streamsparql.connectors import follow
 from streamsparql.connectors.interface import Delivery
 from streamsparql.run.checkpoint import files, shared_parts
 from streamsparql.run.checkpoint.folder import CheckpointFolder
@@ -71,6 +73,30 @@ def arguments(folder: Path, name: str) -> list[str]:
     ]
 
 
+def live_arguments(folder: Path, name: str) -> list[str]:
+    """Return the words of a run from a growing file to files that are rotated."""
+    (folder / f"{name}.rq").write_text(QUERIES[name])
+    return [
+        *("run", str(folder / f"{name}.rq"), "--max-delay", "300"),
+        *("--stream", f"follow:{folder}/s.nq?until=end"),
+        *("-o", f"rotate:{folder}/{name}.jsonl?size=20KB", "--checkpoint", str(folder / "state")),
+        *("--checkpoint-every", "1ms", "--quiet"),
+    ]
+
+
+def outputs(folder: Path, name: str) -> list[Path]:
+    """Return the files with the rows of a query, those that are full first."""
+    return sorted(
+        (file for file in folder.glob(f"{name}.*") if file.suffix != ".rq"),
+        key=lambda file: int(file.suffix[1:]) if file.suffix[1:].isdigit() else 1_000,
+    )
+
+
+def written(folder: Path, name: str) -> bytes:
+    """Return the rows of a query."""
+    return b"".join(file.read_bytes() for file in outputs(folder, name))
+
+
 def forked(words: list[str]) -> int:
     """Run the command in a child, which shares the modules that are imported; return its id."""
     child = os.fork()
@@ -78,7 +104,8 @@ def forked(words: list[str]) -> int:
         return child
     status = 70
     try:
-        files.READ_SIZE, shared_parts.LEAST_BYTES = 20_000, 300
+        files.READ_SIZE = follow._BLOCK = 20_000
+        shared_parts.LEAST_BYTES = 300
         status = main(words)
     finally:
         os._exit(status)
@@ -101,26 +128,35 @@ def killed_until_done(
         kills += 1
 
 
-def check(folder: Path, name: str, kills: int, items: int, seed: int) -> int:
-    """Compare runs that are killed with an undisturbed one, until there were enough kills."""
+def check(
+    folder: Path,
+    name: str,
+    kills: int,
+    items: int,
+    seed: int,
+    run: Callable[[Path, str], list[str]] = arguments,
+) -> int:
+    """Compare runs that are killed with an undisturbed one, until there were enough kills.
 
+    The steps of a live source depend on when it is read, and so does the order of rows.
+    """
+    in_order = list if run is arguments else sorted
     folder.mkdir()
     write_items(folder / "s.nq", items)
-    words, random = arguments(folder, name), Random(seed)
+    words, random = run(folder, name), Random(seed)
     began = time.monotonic()
     assert killed_until_done(words, random, 0, 0) == (0, 0)
     longest = 0.7 * (time.monotonic() - began)
-    output = folder / f"{name}.{KINDS[name]}"
-    undisturbed = output.read_bytes()
+    undisturbed = written(folder, name)
     assert undisturbed.count(b"\n") > 100
     count = 0
     while count < kills:
-        output.unlink()
-        for file in (folder / "state").glob("checkpoint-*"):
+        for file in (*outputs(folder, name), *(folder / "state").glob("checkpoint-*")):
             file.unlink()
         more, status = killed_until_done(words, random, longest, kills - count)
         assert status == 0
-        assert output.read_bytes() == undisturbed, f"after {more} kills, seed {seed}"
+        rows, expected = written(folder, name).splitlines(), undisturbed.splitlines()
+        assert in_order(rows) == in_order(expected), f"after {more} kills, seed {seed}"
         count += more
         longest *= 0.8 if not more else 1.0
         assert longest > 1e-3, "the run ends before it can be killed"
@@ -138,6 +174,18 @@ def test_a_run_that_is_killed_hundreds_of_times_has_the_same_output(
     name: str, tmp_path: Path
 ) -> None:
     check(tmp_path / "run", name, 334, 5_000, 11)
+
+
+def test_a_killed_run_continues_from_a_live_source_to_a_live_sink(tmp_path: Path) -> None:
+    check(tmp_path / "run", "groups", 4, 4_000, 7, live_arguments)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_live_run_that_is_killed_a_hundred_times_has_the_same_output(
+    name: str, tmp_path: Path
+) -> None:
+    check(tmp_path / "run", name, 100, 5_000, 13, live_arguments)
 
 
 def test_another_process_continues(tmp_path: Path) -> None:
@@ -379,3 +427,63 @@ def test_what_is_unchanged_is_written_once(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(EngineError, match="lacks its part"):
         folder.read(name)
     folder.close()
+def test_two_transactional_sinks_are_refused(tmp_path: Path) -> None:
+    session = Session()
+    broker = Broker([])
+    for name in "ab":
+        session.register(TEXT, name)
+    sinks = {name: BrokerSink(broker, "", 0) for name in "ab"}
+    with (
+        Serving(session, {"s": broker}, sinks, tmp_path, 0) as serving,
+        pytest.raises(EngineError, match="the sinks of 'a' and 'b' are transactional, but two"),
+    ):
+        serving.run()
+
+
+def broker_serving(broker: Broker, folder: Path | None) -> Serving:
+    broker.at = 0
+    session = Session(max_jump=None)
+    session.register(TEXT, "q")
+    return Serving(session, {"s": broker}, {"q": BrokerSink(broker, "", 0)}, folder, 0)
+
+
+def test_without_checkpoints_rows_are_committed_after_each_step() -> None:
+    broker = Broker([("<a>", "<p>", f'"{t}"', t) for t in range(5, 100, 5)])
+    with broker_serving(broker, None) as serving:
+        seen = [len(broker.visible) for _ in serving.steps()]
+    assert seen == sorted(seen)
+    assert 0 < seen[len(seen) // 2] < len(broker.visible) == 19
+
+
+def test_checkpoints_that_the_sink_has_not_committed_are_refused(tmp_path: Path) -> None:
+    broker = Broker([("<a>", "<p>", f'"{t}"', t) for t in range(5, 100, 5)])
+    with broker_serving(broker, tmp_path) as serving:
+        serving.run()
+    last, broker.last = broker.last, None
+    for committed, message in ((None, "none of the checkpoints in"), ("checkpoint-1", "is not in")):
+        broker.last = committed
+        with (
+            broker_serving(broker, tmp_path) as serving,
+            pytest.raises(EngineError, match=message),
+        ):
+            serving.run()
+    broker.last = last
+    with broker_serving(broker, tmp_path) as serving:
+        serving.run()
+    assert len(broker.visible) == 19
+
+
+def test_serve_takes_urls_and_repeats_no_row_of_a_rotated_file(folder: Path) -> None:
+    source, target = f"follow:{folder}/s.nq?until=end", f"rotate:{folder}/rows.jsonl?size=200"
+    for stop in (True, True, False, False):
+        session = Session()
+        session.register(TEXT, "q")
+        with (
+            patch.object(follow, "_BLOCK", 200),
+            Serving(session, {"s": source}, {"q": target}, folder / "state", 1e9) as serving,
+        ):
+            for _ in serving.steps():
+                if stop:
+                    serving.stop()
+    assert written(folder, "rows").count(b"\n") == 19
+    assert len(outputs(folder, "rows")) > 2

@@ -24,6 +24,7 @@ pytest.importorskip("uvicorn", reason="the server is an extra")
 
 from streamsparql.errors import EngineError
 from streamsparql.server.security import Security
+from tests.support.brokers import wait_for
 from tests.support.served import Server, serving
 
 pytestmark = pytest.mark.filterwarnings("ignore::streamsparql.LintWarning")
@@ -370,6 +371,54 @@ def test_the_command_serves_files_with_queries_and_live_sources(tmp_path: Path) 
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         process.stderr.close()  # type: ignore[union-attr]
+
+
+def test_a_server_that_is_killed_continues_from_its_last_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "values.rq").write_text(VALUES)
+    (tmp_path / "s.nq").write_text(quads(1003, 1025))
+    words = ("values.rq", "--stream", "follow:s.nq", "--checkpoint", "state")
+    stamps = [1003, 1025, 1043, 1061, 1083]
+    for k, stamp in enumerate(stamps[2:]):
+        process, line = start(tmp_path, *words, "--checkpoint-every", "50ms")
+        try:
+            (url,) = re.findall(r"http://\S+(?=;)", line)
+            server = Server(url, None, None)  # type: ignore[arg-type]
+            assert rows(server, "values", 0, 20)[0][1]["v"] == 1003
+            if k == 0:
+                server.put("late", VALUES)
+                first = saved(tmp_path)
+                wait_for(lambda: saved(tmp_path) > first + 1, "a checkpoint")  # noqa: B023
+            with open(tmp_path / "s.nq", "a") as file:
+                file.write(quads(stamp))
+            assert [number for number, _ in rows(server, "values", k + 1, 20)] == [k + 2]
+            known = [(number, row["v"]) for number, row in rows(server, "values")]
+            assert known == [*enumerate(stamps[: k + 2], 1)]
+            if k:
+                assert [number for number, _ in rows(server, "late", k, 20)] == [k + 1]
+                assert [row["v"] for _, row in rows(server, "late")] == stamps[1 : k + 2]
+            text = server.ask("GET", "/metrics").body.decode()
+            (age,) = re.findall(r"\nstreamsparql_checkpoint_age_seconds (\S+)", text)
+            assert 0 <= float(age) < 20
+            assert server.ask("GET", "/streams").json["items"]["accepted"] == 3 + k
+            time.sleep(0.05 * k)
+        finally:
+            process.kill()
+            process.wait(30)
+            process.stderr.close()  # type: ignore[union-attr]
+    for words, part in (
+        (("--max-delay", "5"), "max_delay has changed"),
+        (("--checkpoint-every", "5s"), "--checkpoint-every requires"),
+    ):
+        state = ("--checkpoint", "state") if "--max-delay" in words else ()
+        process, line = start(tmp_path, *state, *words)
+        assert process.wait(30)
+        process.stderr.close()  # type: ignore[union-attr]
+        assert part in line
+
+
+def saved(folder: Path) -> int:
+    """Return the number of the last checkpoint."""
+    return max((int(file.name[-8:]) for file in (folder / "state").glob("checkpoint-*")), default=0)
 
 
 @pytest.mark.parametrize(

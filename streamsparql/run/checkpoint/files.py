@@ -174,7 +174,6 @@ class FileOutput:
         self._buffer = _Buffer()
         self._sink: Sink = SINKS[kind](self._buffer, layout)
         self._header = self._buffer.take()
-        self._layout = layout
         self._file: Any = None
 
     def truncate(self, position: Any) -> None:
@@ -197,10 +196,8 @@ class FileOutput:
             raise self._error(error) from None
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows in an order that depends on these alone."""
-        if not len(rows):
-            return
-        self._sink.write(in_defined_order(rows, self._layout))
+        """Write rows."""
+        self._sink.write(rows)
         try:
             self._file.write(self._buffer.take())
         except OSError as error:

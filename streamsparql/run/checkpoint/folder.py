@@ -11,6 +11,8 @@ from streamsparql.errors import EngineError
 from streamsparql.run.checkpoint.file import Checkpoint, read_checkpoint, write_checkpoint
 from streamsparql.run.checkpoint.shared_parts import SharedParts
 
+FIRST = "checkpoint-00000001"
+"""The name of the first checkpoint of a folder."""
 _NAME = re.compile(r"checkpoint-([0-9]{8})")
 
 
@@ -71,7 +73,7 @@ class CheckpointFolder:
     def next_name(self) -> str:
         """Return the name of the next checkpoint."""
         names = self.names()
-        return f"checkpoint-{int(names[-1][-8:]) + 1 if names else 1:08}"
+        return f"checkpoint-{int(names[-1][-8:]) + 1:08}" if names else FIRST
 
     def write(self, checkpoint: Checkpoint, name: str | None = None) -> str:
         """Write the next checkpoint; return its name."""

@@ -15,11 +15,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from streamsparql.connectors.interface import is_transactional
+from streamsparql.connectors.live_stream import LiveStream
+from streamsparql.connectors.sinks import is_live_sink, open_live_sink
 from streamsparql.errors import EngineError, SourceError
 from streamsparql.physical.operator import INFINITY
 from streamsparql.run.checkpoint.file import Checkpoint
-from streamsparql.run.checkpoint.files import FileInput, FileOutput
-from streamsparql.run.checkpoint.folder import CheckpointFolder
+from streamsparql.run.checkpoint.files import FileInput, FileOutput, in_defined_order
+from streamsparql.run.checkpoint.folder import FIRST, CheckpointFolder
 from streamsparql.run.checkpoint.inputs import save_input, save_query
 from streamsparql.run.checkpoint.opening import difference, naming_errors
 from streamsparql.run.checkpoint.sessions import WHOLE_SESSION, restore_session
@@ -38,8 +40,8 @@ _WAIT = 0.2
 class Serving:
     """A session, its sources and sinks, and the folder of its checkpoints.
 
-    `layouts` are the layouts of the files of queries, `kind` is their format; by default that of
-    their extensions.
+    `layouts` are the layouts of the rows of queries, `kind` is the format of files; by default that
+    of their extensions. The URLs of live sources and sinks are opened when they are needed.
     """
 
     def __init__(
@@ -57,19 +59,22 @@ class Serving:
         self._every = every
         self._folder = None if folder is None else CheckpointFolder(folder)
         self._queries = {name: session._known(name) for name in sinks}
-        layouts = layouts or {name: default_layout(q) for name, q in self._queries.items()}
+        self._layouts = layouts or {n: default_layout(q) for n, q in self._queries.items()}
         self._sinks: dict[str, Any] = {
-            name: FileOutput(sink, layouts[name], kind)
-            if isinstance(sink, str | os.PathLike)
+            name: FileOutput(sink, self._layouts[name], kind)
+            if isinstance(sink, str | os.PathLike) and not is_live_sink(sink)
             else sink
             for name, sink in sinks.items()
         }
+        """The sinks by query; a URL until it is opened."""
         self._sources = {str(name): source for name, source in sources.items()}
         for name in session._streams:
             if name not in self._sources:
                 raise SourceError(f"missing stream <{name}>: a query reads it")
         self._inputs: dict[str, Any] = {}
         self._stopping = False
+        self._unsaved = True
+        """Whether something was read since the last checkpoint, or the last commit."""
         self.rows = 0
         """The number of rows that were written by this process."""
         self.resumed: str | None = None
@@ -102,6 +107,7 @@ class Serving:
 
     def steps(self) -> Iterator[int]:
         """Do the same step by step; yield the least watermark after each step."""
+        self._open_sinks()
         positions = self._resume()
         if self.session.closed:  # the sources had ended
             return
@@ -114,8 +120,9 @@ class Serving:
             yield watermark
             if self._stopping:
                 break
-            if self._folder is not None and monotonic() - saved >= self._every:
-                self._save()
+            if self._folder is None or monotonic() - saved >= self._every:
+                if self._unsaved:
+                    self._save()
                 saved = monotonic()
         if not self._stopping:
             self.session.close()
@@ -125,10 +132,25 @@ class Serving:
 
     # -- reading and writing
 
+    def _open_sinks(self) -> None:
+        """Open the sinks that are URLs."""
+        for name, sink in self._sinks.items():
+            if is_live_sink(sink):
+                self._sinks[name] = open_live_sink(sink, self._layouts[name])
+        transactional = [name for name, s in self._sinks.items() if is_transactional(s)]
+        if len(transactional) > 1:
+            raise EngineError(
+                f"the sinks of {' and '.join(map(repr, transactional))} are transactional, but two"
+                " transactions cannot be committed together; serve each query by its own process"
+            )
+
     def _open(self, positions: Mapping[str, Any]) -> None:
-        """Open the sources and the sinks at their positions."""
+        """Open the sources, and let the sinks continue at their positions."""
         session = self.session
-        for name, source in self._sources.items():
+        for name, described in self._sources.items():
+            source = LiveStream.of(described)
+            if isinstance(source, LiveStream):
+                source = source.open(name, session._stream(name).reading)
             if hasattr(source, "poll"):
                 self._inputs[name] = source
                 if (position := positions.get("sources", {}).get(name)) is not None:
@@ -153,8 +175,7 @@ class Serving:
                 self._poll(live, open_inputs)
             else:
                 name = min(open_inputs, key=lambda each: session._streams[each].sorter.watermark)
-                if not session.read_chunks(name, open_inputs[name].chunks()):
-                    self._end(name, open_inputs)
+                self._read_file(name, open_inputs)
             yield min(session._engine.watermarks.values(), default=INFINITY)
 
     def _poll(self, live: Mapping[str, Any], open_inputs: dict[str, Any]) -> None:
@@ -163,13 +184,20 @@ class Serving:
         for name, source in live.items():
             for delivery in source.poll(wait):
                 self.session.push_many(name, delivery.items)
+                self._unsaved = True
             if source.ended:
                 self._end(name, open_inputs)
         for name in open_inputs.keys() - live.keys():
-            if not self.session.read_chunks(name, open_inputs[name].chunks()):
-                self._end(name, open_inputs)
+            self._read_file(name, open_inputs)
+
+    def _read_file(self, name: str, open_inputs: dict[str, Any]) -> None:
+        """Read the next part of a file."""
+        self._unsaved = True
+        if not self.session.read_chunks(name, open_inputs[name].chunks()):
+            self._end(name, open_inputs)
 
     def _end(self, name: str, open_inputs: dict[str, Any]) -> None:
+        self._unsaved = True
         del open_inputs[name]
         self.session.advance(INFINITY, name)
 
@@ -178,7 +206,7 @@ class Serving:
         for name, query in self.session.queries.items():
             rows = query.to_arrow()
             if name in self._sinks and len(rows):
-                self._sinks[name].write(rows)
+                self._sinks[name].write(in_defined_order(rows, self._layouts[name]))
                 self.rows += len(rows)
         for sink in self._sinks.values():
             sink.flush()
@@ -186,40 +214,57 @@ class Serving:
     # -- checkpoints
 
     def _save(self) -> None:
-        """Save the state and the positions as one unit, and let transactions follow."""
-        if self._folder is None:
-            return
+        """Save the state and the positions as one unit, and let transactions follow.
+
+        Without a folder commit what was read and written.
+        """
+        self._unsaved = False
         sources = {name: each.position() for name, each in self._inputs.items()}
+        if self._folder is None:
+            self._commit("", sources)
+            return
         checkpoint = self.session.checkpoint()
         sinks = {name: sink.position() for name, sink in self._sinks.items()}
         content = {**checkpoint.content, "positions": {"sources": sources, "sinks": sinks}}
         name = self._folder.next_name()
-        transactional = [sink for sink in self._sinks.values() if is_transactional(sink)]
-        for sink in transactional:
+        for sink in self._transactional():
             sink.prepare(name)
         self._folder.write(checkpoint._replace(content=content), name)
-        for sink in transactional:
+        self._commit(name, sources)
+        self._folder.remove_before(name)
+
+    def _transactional(self) -> list[Any]:
+        return [sink for sink in self._sinks.values() if is_transactional(sink)]
+
+    def _commit(self, name: str, positions: Mapping[str, Any]) -> None:
+        """Commit the transactions of sinks, then what was read before the positions of sources."""
+        for sink in self._transactional():
             sink.commit(name)
         for stream, source in self._inputs.items():
             if hasattr(source, "commit"):
-                source.commit(sources[stream])
-        self._folder.remove_before(name)
+                source.commit(positions[stream])
 
     def _resume(self) -> Mapping[str, Any]:
         """Restore the session from the checkpoint that counts; return the positions."""
+        committed = [sink.committed() for sink in self._transactional()]
         if self._folder is None:
             return {}
         names = self._folder.names()
-        committed = [s.committed() for s in self._sinks.values() if is_transactional(s)]
-        known = [name for name in committed if name is not None]
-        if committed and not known:
-            names = []
-        if known:
-            if min(known) not in names:
+        if committed == [None]:
+            if len(names) > 0 and names[-1] > FIRST:
                 raise EngineError(
-                    f"the sink has committed {min(known)}, which is not in {self._folder.path}"
+                    f"the sink has committed none of the checkpoints in {self._folder.path}; use"
+                    " the sink and the transactions of that folder, or another folder"
                 )
-            names = [min(known)]
+            self._folder.remove_after("")
+            names = []
+        elif committed:
+            if committed[0] not in names:
+                raise EngineError(
+                    f"the sink has committed {committed[0]}, which is not in {self._folder.path};"
+                    " use the folder of that checkpoint, or another name of the transactions"
+                )
+            names = committed
         if not names:
             return {}
         self._folder.remove_after(names[-1])
