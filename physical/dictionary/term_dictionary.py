@@ -236,7 +236,7 @@ class TermDictionary:
             if 2 * sample.count(None) > len(sample):  # most are new, so lookups do not pay
                 return self._encode_new(written(list(texts)), source)
         ids = np.fromiter(map(known, texts, repeat(0)), np.int64, len(texts))
-        missed = np.flatnonzero(ids == 0)
+        (missed,) = (ids == 0).nonzero()  # faster than flatnonzero, for single items
         if len(missed):
             new = list(texts)
             if len(missed) < len(new):
