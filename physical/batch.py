@@ -117,7 +117,9 @@ class Batch:
 
     def project(self, names: Iterable[str]) -> Batch:
         """Return the rows with only these columns."""
-        return Batch({n: self.column(n) for n in names}, self.start, self.end, self.count)
+        own = self.columns
+        columns = {n: own[n] if n in own else self.column(n) for n in names}
+        return Batch(columns, self.start, self.end, self.count)
 
     def with_columns(self, columns: Mapping[str, IntArray]) -> Batch:
         """Return the rows with columns added or replaced."""

@@ -175,6 +175,45 @@ def few_ids(texts: list[str]) -> IntArray:
     return ids
 
 
+_NUMBERS = {
+    "double": re.compile(r"(?:-?(?:0|[1-9][0-9]{0,8}+)\.[0-9]{1,9}+\n)*+"),
+    "integer": re.compile(r"(?:-?(?:0|[1-9][0-9]{0,16}+)\n)*+"),
+}
+"""Lines of numbers whose digits are those of a number of 64 bits."""
+
+
+def alike_ids(texts: list[str]) -> IntArray | None:
+    """Return the ids of texts that are all doubles with a point, or all integers; None for others.
+
+    They are parsed as one text, whose lines are their lexical forms. An id is 0 if the number has a
+    form, or a size, that is not inlined.
+
+    >>> alike_ids([f'"7{ENDS["integer"]}', "<a>"]), alike_ids([f'"-7{ENDS["integer"]}']) is None
+    (None, False)
+    """
+    name = next((name for name in _NUMBERS if texts[0].endswith(ENDS[name])), None)
+    if name is None:
+        return None
+    end = ENDS[name]
+    lines = "\n".join([*texts, ""]).replace(f'{end}\n"', "\n")
+    if not lines.endswith(f"{end}\n") or lines[0] != '"':
+        return None
+    lines = lines[1 : -len(end) - 1] + "\n"
+    # Without quotes, each line is a text of its own: a text with a line break would be a line more.
+    if not _NUMBERS[name].fullmatch(lines) or lines.count("\n") != len(texts):
+        return None
+    data = np.frombuffer(lines.encode(), np.uint8)
+    after = np.flatnonzero(data == _NEWLINE)
+    negative = data[np.concatenate([[0], after[:-1] + 1])] == _MINUS
+    scale = np.zeros(len(texts), np.int64)
+    if name == "double":
+        scale = after - np.flatnonzero(data == _POINT) - 1
+        lines = lines.replace(".", "")
+    mantissa = np.fromstring(lines, np.int64, sep=" ")
+    right = np.ones(len(texts), np.bool_)
+    return _Plain(right, negative, mantissa, scale, data[after - 1] == _ZERO).ids(name)
+
+
 def _usual_ids(lexical: list[str], name: str) -> IntArray:
     """Return the ids of numbers in the form that Python writes; 0 for others."""
     values: list[int] | list[float]
@@ -209,7 +248,7 @@ def _usual_double_ids(values: FloatArray) -> IntArray:
 # -- Lexical forms to ids, many at once ---------------------------------------------------------
 
 _WIDTH = 17  # "0." and 15 digits
-_ZERO, _POINT, _MINUS = b"0.-"
+_ZERO, _POINT, _MINUS, _NEWLINE = b"0.-\n"
 _BLOCK = 4096  # the number of texts at once: their digits fit into the cache
 
 

@@ -62,6 +62,7 @@ from streamsparql.physical.dictionary.inline_parsing import (
     NOT_EXACT,
     NUMBER_ENDS,
     TextSpans,
+    alike_ids,
     exact_of,
     few_ids,
     inlined_id,
@@ -88,6 +89,8 @@ _UNKNOWN = -1  # the kind of an entry before its first lookup
 _VERY_FEW = 16  # fewer texts than this are parsed one by one
 _LITTLE = 256  # fewer texts than this are written faster by Python than by Arrow
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+_SAMPLED = 64  # from this number on, a sample decides whether texts are looked up as they are
+_MANY = 1024  # fewer numbers than this are parsed faster as one text than by their digits
 _FEW = 256  # from this number on, arrays are faster than Python loops
 _MILLION = 10**6
 _ENTRY_BYTES = 200  # of an entry without its text: its places in columns and hash tables, objects
@@ -228,12 +231,12 @@ class TermDictionary:
 
     def _encode_list(self, texts: TermTexts, source: str, written: WriteTexts) -> IntArray:
         known: Any = self._known.get
-        if len(texts) >= 4 * _FEW:
+        if len(texts) >= _SAMPLED:
             sample = [*map(known, texts[:: len(texts) // 16])]
             if 2 * sample.count(None) > len(sample):  # most are new, so lookups do not pay
                 return self._encode_new(written(list(texts)), source)
         ids = np.fromiter(map(known, texts, repeat(0)), np.int64, len(texts))
-        missed = np.flatnonzero(ids == 0)
+        (missed,) = (ids == 0).nonzero()  # faster than flatnonzero, for single items
         if len(missed):
             new = list(texts)
             if len(missed) < len(new):
@@ -245,12 +248,15 @@ class TermDictionary:
         """Return the ids of texts that are not the canonical texts of entries."""
         if len(texts) < _VERY_FEW:
             return np.fromiter((self._read(text, source) for text in texts), np.int64, len(texts))
-        if len(texts) < _FEW:
+        if len(texts) < _MANY:
             strings = ["" if text is None else text for text in texts]
-            ids = few_ids(strings)
-            for i in np.flatnonzero(ids == 0).tolist():
-                ids[i] = self._read(strings[i], source)
-            return ids
+            ids = alike_ids(strings)
+            if ids is None and len(texts) < _FEW:
+                ids = few_ids(strings)
+            if ids is not None:
+                for i in np.flatnonzero(ids == 0).tolist():
+                    ids[i] = self._read(strings[i], source)
+                return ids
         try:
             array = pa.array(texts, pa.string())
         except UnicodeEncodeError:  # a surrogate, which UTF-8 cannot encode

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from streamsparql import display
 from streamsparql.display import Description, prefixes_of
-from streamsparql.text.visible import visible
 
 if TYPE_CHECKING:
     from streamsparql.algebra.plan import Plan
@@ -212,14 +211,24 @@ def _session_html(session: Session) -> str:
 
 @display.display_text.register(REGISTERED)
 def _registered_text(registered: Registered) -> str:
-    return repr(registered)
+    from streamsparql.look.jupyter.live_view import live_text
+
+    return live_text(registered.stats(), registered.closed, _heading_of(registered))
 
 
 @display.display_html.register(REGISTERED)
 def _registered_html(registered: Registered) -> str:
-    from html import escape
+    from streamsparql.look.jupyter.live_view import live_html
 
-    return f"<code>{escape(visible(repr(registered)))}</code>"
+    return live_html(registered.stats(), registered.closed, _heading_of(registered))
+
+
+def _heading_of(registered: Registered) -> str:
+    """Return the name of a query of a session, and the number of its instances."""
+    if registered.instances is None:
+        return registered.name
+    instances = len(registered.instances)
+    return f"{registered.name}, {instances:,} instance{'s' * (instances != 1)}"
 
 
 # -- rewrites, comparisons, traces -----------------------------------------------------------------

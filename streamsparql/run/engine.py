@@ -5,13 +5,14 @@ Both have one term dictionary, static graphs, and for each stream a sorter and a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from streamsparql.display import describe
 from streamsparql.limits import Meter, naming
 from streamsparql.physical.batch import Batch
 from streamsparql.physical.dictionary.term_dictionary import TermDictionary
+from streamsparql.physical.operator import Operator, inputs_first
 from streamsparql.physical.pipeline import Pipeline
 from streamsparql.run.guard import Guard
 from streamsparql.run.input import RunInput
@@ -132,11 +133,18 @@ class Engine:
             rejects += sorter.drain()
         return rejects
 
-    def operator_stats(self, prefixes: Any) -> tuple[OperatorStats, ...]:
-        """Return the rows and the state of each operator, those that read streams first."""
+    def operator_stats(
+        self, prefixes: Any, roots: Collection[Operator] = ()
+    ) -> tuple[OperatorStats, ...]:
+        """Return the rows and the state of each operator, those that read streams first.
+
+        With roots, return only those of the operators from which they are computed.
+        """
         state = self.pipeline.state()
+        shown = inputs_first(*roots) if roots else state
         stats = []
-        for operator, counts in self.pipeline.counts.items():
+        for operator in (each for each in self.pipeline.counts if each in shown):
+            counts = self.pipeline.counts[operator]
             description = describe(operator, prefixes)
             rows = sum(counts.rows_in), counts.rows_out, state[operator]
             stats.append(OperatorStats(description.kind, description.title, *rows))

@@ -152,7 +152,11 @@ class Instances:
 
     def values_of(self, numbers: IntArray) -> list[IntArray]:
         """Return the ids of the parameters of instances."""
-        places = np.searchsorted(self._numbers, numbers)
+        known = self._numbers
+        if len(known) and known[-1] - known[0] == len(known) - 1:  # none was removed
+            places = numbers - known[0]
+        else:
+            places = np.searchsorted(known, numbers)
         return [values[places] for values in self._values]
 
 

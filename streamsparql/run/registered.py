@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from streamsparql.run.live_stats import Stats
     from streamsparql.run.session import Session
     from streamsparql.values import Values
 
@@ -204,6 +205,23 @@ class Registered(Displayed):
         check_values(values)
         check_library("polars")
         return self.session.read(self, lambda: polars_frame(self.take_table(values, exact=False)))
+
+    def stats(self) -> Stats:
+        """Return the counts of items and the rows and state of operators, as `Live.stats` does.
+
+        The items are those of the streams that it reads. An operator that other queries read, too,
+        counts rows once for all of them. A query that was closed has no operators.
+
+        >>> import streamsparql
+        >>> session = streamsparql.Session()
+        >>> text = "SELECT ?o FROM STREAM <s> WINDOW RANGE 10 MS FIXED { ?s ?p ?o }"
+        >>> query = session.register(text)
+        >>> session.push_many("s", [("<a>", "<p>", "<b>", t) for t in (3, 25, 4)])
+        >>> stats = query.stats()
+        >>> stats.items.accepted, stats.items.late, stats.watermark
+        (2, 1, 25)
+        """
+        return self.session.stats_of(self)
 
     def close(self) -> None:
         """Unregister the query; its rows that hold end at the watermark."""

@@ -33,7 +33,7 @@ from streamsparql.physical.entailment.schema import NO_SCHEMA
 from streamsparql.physical.operator import INFINITY, Operator
 from streamsparql.run.input import RunInput, session_input_of
 from streamsparql.run.instances import Instances, rows_of_table
-from streamsparql.run.live_stats import OperatorStats
+from streamsparql.run.live_stats import OperatorStats, Stats
 from streamsparql.run.notes import DataNotes
 from streamsparql.run.open_input import OpenInput
 from streamsparql.run.plan_reader import PlanReader
@@ -51,6 +51,7 @@ from streamsparql.run.session_table import session_table
 from streamsparql.run.shared_plan import Shape, SharedPlan, numbers_from
 from streamsparql.run.time_arguments import duration_argument, period_argument
 from streamsparql.sources import Accounting, Chunk, Reject
+from streamsparql.sources.failed_cells import merged
 from streamsparql.values import check_values
 from streamsparql.values.frames import check_library, pandas_frame, polars_frame
 
@@ -695,6 +696,26 @@ class Session(OpenInput):
             len(engine.plans),
             engine.operator_stats({}),
         )
+
+    def stats_of(self, registered: Registered) -> Stats:
+        """Return the figures of one query: see `Registered.stats`."""
+        if not self._closed:
+            self._process()
+        with self._guard:
+            engine, streams = self._engine, registered.query.streams
+            marks = engine.watermarks
+            pushed = [name for name in streams if name in engine.sorters]
+            items = (engine.sorters[name].accounting for name in pushed)
+            cells = merged([engine.readings[name].cells for name in pushed])
+            roots = {reader.plan.operators.sink for reader in registered.readers}
+            return Stats(
+                sum(items, Accounting()),
+                self._graph_rejects,
+                min((mark for name, mark in marks.items() if name in streams), default=INFINITY),
+                len(engine.terms),
+                engine.operator_stats(registered.query.prefixes, roots) if roots else (),
+                cells.failed,
+            )
 
     def notes(self) -> DataNotes:
         """Return what a reader of the results should know about the data."""

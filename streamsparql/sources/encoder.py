@@ -210,7 +210,7 @@ class Encoder:
             ids = self.terms.encode(values, self.scope, write)
         except TypeError:  # some values are not hashable, so they are not terms
             ids = self.terms.encode(write(list(values)), self.scope)
-        wrong = np.flatnonzero(ids == 0).tolist()
+        wrong = (ids == 0).nonzero()[0].tolist()
         plain = {k: text for k in wrong if (text := _plain_text(values.at(k), place))}
         if plain:
             ids[list(plain)] = self.terms.encode([*plain.values()], self.scope)

@@ -124,9 +124,13 @@ _NATIVE = {f"{XSD}{name}" for name in (*_TYPES, *NUMERIC_PARSERS)}
 def _text_column(ids: IntArray, terms: TermDictionary) -> NativeColumn:
     """Return distinct terms as a column of text."""
     forms, texts = terms.forms(ids), terms.bound_texts(ids)
-    names = {_NAMES[form] for form in np.unique(forms).tolist() if form in _NAMES}
-    names |= _languages(texts.filter(pa.array(forms == TAGGED_FORM)))
-    typed = _literal_names(ids[forms == TYPED_FORM], terms)
+    present = np.bincount(forms)
+    names = {_NAMES[form] for form in np.flatnonzero(present).tolist() if form in _NAMES}
+    if len(present) > TAGGED_FORM and present[TAGGED_FORM]:
+        names |= _languages(texts.filter(pa.array(forms == TAGGED_FORM)))
+    typed = set[str]()
+    if len(present) > TYPED_FORM and present[TYPED_FORM]:
+        typed = _literal_names(ids[forms == TYPED_FORM], terms)
     own = len(names | typed) == 1 and typed <= {_OTHER}
     return NativeColumn.of(_plain_texts(texts, forms), names | typed, "" if own else "text")
 
@@ -159,15 +163,16 @@ def _name_of(literal: Literal) -> str:
 
 def _plain_texts(texts: pa.Array, forms: KindArray) -> pa.Array:
     """Return IRIs and lexical forms: texts without brackets, quotes, datatypes and languages."""
-    blank, ended = pa.array(forms == BLANK_SORT), forms >= TAGGED_FORM
+    blank, ended = forms == BLANK_SORT, forms >= TAGGED_FORM
     plain = pc.binary_slice(texts.view(pa.binary()), 1, -1).view(pa.string())
     if ended.any():
         lexical = pc.struct_field(pc.extract_regex(texts, LEXICAL), "lexical")
         plain = pc.if_else(pa.array(ended), lexical, plain)
-    escaped = pc.and_not(pc.match_substring(plain, "\\"), blank)
-    if bools_of(escaped).any():
-        plain = pc.replace_with_mask(plain, escaped, _unescaped(plain.filter(escaped)))
-    return pc.if_else(blank, texts, plain)
+    escaped = bools_of(pc.match_substring(plain, "\\")) & ~blank
+    if escaped.any():
+        mask = pa.array(escaped)
+        plain = pc.replace_with_mask(plain, mask, _unescaped(plain.filter(mask)))
+    return pc.if_else(pa.array(blank), texts, plain) if blank.any() else plain
 
 
 def _unescaped(texts: pa.Array) -> pa.Array:

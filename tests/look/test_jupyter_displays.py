@@ -606,6 +606,30 @@ def test_an_open_query_shows_its_watermark_and_its_operators() -> None:
     assert "closed; all input processed" in live._repr_html_()
 
 
+def test_a_query_of_a_session_shows_its_own_operators() -> None:
+    session = streamsparql.Session()
+    values = session.register(VALUES, "values")
+    other = session.register("SELECT ?p FROM STREAM <s> WINDOW RANGE 9 MS FIXED { ?x ?p 3 }", "<b>")
+    session.push_many("s", items(20))
+    page = values._repr_html_()
+    check_html(page)
+    assert "values: open; watermark 133 ms; 20 items" in page
+    lines = {line[0]: line[2:] for line in table_of(page)[1:]}
+    assert lines["TimeWindow"] == ["19", "19", "0"]  # the last one waits for the watermark
+    assert lines.keys() == {each.operator for each in values.stats().operators}
+    assert len(values.stats().operators) < len(session.stats().operators)
+    assert "&lt;b&gt;: open; " in other._repr_html_()
+    with_parameters = VALUES.replace("?x ?v", "?v").replace("?x", "$x")
+    several = session.register(with_parameters, "several")
+    several.add_many([{"x": "<a>"}, {"x": "<b>"}])
+    assert str(several).splitlines()[-1].startswith("several, 2 instances: open; ")
+    other.close()
+    assert "closed; watermark 133 ms; 20 items; state 0" in str(other)
+    session.close()
+    assert "values: closed; all input processed; 20 items" in values._repr_html_()
+    assert repr(values) == "<Registered: values, closed>"
+
+
 # -- pictures, style sheets and time axes ----------------------------------------------------------
 
 

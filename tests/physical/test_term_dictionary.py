@@ -342,6 +342,26 @@ def test_doubles_with_trailing_zeros_are_inlined() -> None:
     assert len(dictionary) == 0
 
 
+DIGITS = st.from_regex(r"-?(0|[1-9][0-9]{0,9})(\.[0-9]{1,10})?", fullmatch=True)
+
+
+@given(st.lists(DIGITS | st.sampled_from(NASTY), min_size=16, max_size=80), st.booleans())
+def test_numbers_of_one_type_are_encoded_together_as_one_by_one(
+    lexical: list[str], doubles: bool
+) -> None:
+    end = f'"^^<{XSD}{"double" if doubles else "integer"}>'
+    alike = [f'"{text}{end}' for text in lexical]
+    for texts in (alike, [*alike, f'"1{end}\n"2{end}'], [*alike, "<a>"]):
+        together = TermDictionary()
+        ids, one_by_one = together.encode(texts), [together.encode([text])[0] for text in texts]
+        assert ids.tolist() == one_by_one
+    plain = [text for text in alike if "." in text or not doubles]
+    parsed = inline_parsing.alike_ids(plain) if plain else None
+    if parsed is not None:
+        expected = [inline_parsing.inlined_id(text) for text in plain]
+        assert [one or expected[k] for k, one in enumerate(parsed.tolist())] == expected
+
+
 # -- Properties of terms ------------------------------------------------------------------------
 
 KINDS = {int: INTEGER, Decimal: DECIMAL, Single: FLOAT, float: DOUBLE}

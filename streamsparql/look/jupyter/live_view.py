@@ -1,4 +1,7 @@
-"""The displays of an open query, as HTML and as text: its progress, and its operators' rows."""
+"""The displays of an open query, as HTML and as text: its progress, and its operators' rows.
+
+A query of a session has the same displays, with its name and the operators that compute it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from streamsparql.algebra.streams import INFINITY
 from streamsparql.look.jupyter.html_table import table_html
 from streamsparql.text.instants import instant
 from streamsparql.text.numbers import count
+from streamsparql.text.visible import visible
 from streamsparql.text.widths import cells
 
 if TYPE_CHECKING:
@@ -18,12 +22,12 @@ HEADS = ("operator", "", "rows in", "rows out", "state")
 _RIGHT = (False, False, True, True, True)
 
 
-def live_html(stats: Stats, closed: bool) -> str:
+def live_html(stats: Stats, closed: bool, name: str = "") -> str:
     """Return a table of the operators' rows and state, with a line of totals, as HTML."""
-    return table_html(HEADS, _rows(stats), _RIGHT, totals(stats, closed))
+    return table_html(HEADS, _rows(stats), _RIGHT, _caption(stats, closed, name))
 
 
-def live_text(stats: Stats, closed: bool) -> str:
+def live_text(stats: Stats, closed: bool, name: str = "") -> str:
     """Return the same table for a terminal."""
     rows = [HEADS, *_rows(stats)]
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
@@ -34,7 +38,13 @@ def live_text(stats: Stats, closed: bool) -> str:
         ).rstrip()
         for row in rows
     ]
-    return "\n".join([*lines, totals(stats, closed)])
+    return "\n".join([*lines, _caption(stats, closed, name)])
+
+
+def _caption(stats: Stats, closed: bool, name: str) -> str:
+    """Return the line of totals, after the name of a query of a session."""
+    line = totals(stats, closed)
+    return f"{visible(name)}: {line}" if name else line
 
 
 def _rows(stats: Stats) -> list[tuple[str, ...]]:
