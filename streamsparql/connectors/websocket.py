@@ -92,7 +92,7 @@ def websocket_sink(url: ConnectorUrl, layout: Layout) -> BroadcastSink:
     broadcast = Broadcast()
 
     def begin(socket: Any, _: Any) -> None:
-        socket.begins_after = broadcast.number  # before the client is told that it is connected
+        socket.begins_after = broadcast.number  # before the client knows that it is connected
 
     def handle(socket: Any) -> None:
         number = socket.begins_after

@@ -338,7 +338,8 @@ class Service:
         messages = [
             Message(payload, "request", first + k + 1, None) for k, payload in enumerate(payloads)
         ]
-        decoded = decoder.decode(messages, "message").decoded
+        block = await asyncio.to_thread(decoder.decode, messages, "message")
+        decoded = block.decoded
         await self.session.push_many(stream, decoded)
         reasons = [str(reject) for reject in decoded.rejects[:3]]
         return Received(len(decoded.places), len(decoded.rejects), reasons)

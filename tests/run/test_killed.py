@@ -427,6 +427,8 @@ def test_what_is_unchanged_is_written_once(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(EngineError, match="lacks its part"):
         folder.read(name)
     folder.close()
+
+
 def test_two_transactional_sinks_are_refused(tmp_path: Path) -> None:
     session = Session()
     broker = Broker([])

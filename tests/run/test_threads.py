@@ -73,13 +73,12 @@ def test_items_of_all_threads_count_once(kind: str) -> None:
     in_threads(work)
     opened.close()
     rows.extend(read())
-    found = sorted((row.value("o"), str(row["s"])) for row in rows)
-    assert [value for value, _ in found] == list(range(THREADS * COUNT))
+    shown = sorted((row.value("o"), str(row["s"])) for row in rows)
+    assert [value for value, _ in shown] == list(range(THREADS * COUNT))
     assert opened.stats().items.accepted == THREADS * COUNT
-    names = {2: ["a", "b", "a", "b"]}
-    for value, subject in found:
+    for value, subject in shown:
         if value % COUNT % 3 == 2:
-            assert subject.endswith(names[2][value // COUNT])
+            assert subject.endswith("ab"[value // COUNT % 2])
 
 
 def test_queries_are_registered_while_items_are_pushed() -> None:
