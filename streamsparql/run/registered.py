@@ -160,7 +160,9 @@ class Registered(Displayed):
 
     @property
     def watermark(self) -> int:
-        """The instant before which all items of its streams were processed."""
+        """The instant before which all items of its streams were processed; its end once closed."""
+        if self.end is not None:
+            return self.end
         marks = self.session.watermarks
         return min((marks[name] for name in self.query.streams), default=INFINITY)
 

@@ -290,3 +290,15 @@ def test_a_replay_that_is_stopped_ends_the_rows_that_hold_at_the_watermark() -> 
     assert emitted == {"h": [(10, 15)], "of s": [(10, 15)], "of h": [(10, 20)]}
     assert session.closed
     assert replay.rows == 3
+
+
+def test_a_closed_reader_of_a_closed_stream_has_a_watermark() -> None:
+    session, window = Session(), "FROM STREAM <{}> [RANGE 10ms STEP 10ms]"
+    text = f"REGISTER STREAM <t> AS CONSTRUCT {{ ?s <p> ?v }} {window.format('s')} {{ ?s ?p ?v }}"
+    feed = session.register(text)
+    reader = session.register(f"SELECT ?s {window.format('t')} {{ ?s ?p ?o }}")
+    session.push("s", ("<a>", "<p>", 1), 25)
+    mark = reader.watermark
+    reader.close()
+    feed.close()
+    assert reader.watermark == mark
