@@ -38,7 +38,7 @@ class PlanReader:
         self._position = plan.outbox.emissions.end
         self._instants_read = plan.outbox.instants.end
         self._rest: list[Taken] = []
-        """Rows that were taken and not read: those of instances that were removed meanwhile."""
+        """Rows that were taken and not read: of instances that were removed, or kept for it."""
         self._end: int | None = None
         self._last_instants: list[int] | None = None
         """The instants of the last reports, once the query was removed."""
@@ -74,7 +74,7 @@ class PlanReader:
         return self._instants_read
 
     def keep(self, rows: Batch) -> None:
-        """Keep final rows of queries that are removed until they are read."""
+        """Keep final rows until they are read: of queries that are removed, or that join."""
         if not len(rows):
             return
         emission = Emission[PlanReader](rows, lambda _: self, None if self._numbered else [self])

@@ -584,7 +584,8 @@ class SessionEngine(Engine):
         for plan in self.plans:
             if cut:
                 plan.since_cut = plan.rows_cut = 0
-            plan.emit(self.pipeline.output(plan.operators.sink))
+            mark = self.mark_of(plan.shape.streams)
+            plan.emit(self.pipeline.output(plan.operators.sink), mark)
         for name, output in self.outputs.items():
             output.keep(self.pipeline.output(output.access()), self.mark(name))
 

@@ -134,8 +134,10 @@ class SharedPlan:
         self.begin = begin
         """The instant from which on the plan has rows; None for the first item of its streams."""
         self.outbox = Outbox["PlanReader"]()
+        self.ahead: Batch | None = None
+        """Rows of a plan without a table that were emitted and hold at the watermark or later."""
         self.with_rest: dict[PlanReader, None] = {}
-        """The queries that have rows of instances that were removed."""
+        """The queries that have further rows: of removed instances, or from before they joined."""
         self.readers: dict[PlanReader, None] = {}
         """The queries that read the plan, each with its instances."""
         self.calling: dict[PlanReader, None] = {}
@@ -235,11 +237,13 @@ class SharedPlan:
         self._directory = None
 
     def join(self, reader: PlanReader) -> None:
-        """Add a query, which reads the rows from now on."""
+        """Add a query, which reads the rows from its start on."""
         self.readers[reader] = None
         if reader.query.on_row is not None:
             self.calling[reader] = None
         self._directory = None
+        if self.ahead is not None and reader.start is not None:
+            reader.keep(self.ahead.where(self.ahead.end > reader.start))
 
     def leave(self, reader: PlanReader) -> None:
         """Remove a query."""
@@ -265,14 +269,27 @@ class SharedPlan:
 
     # -- rows
 
-    def emit(self, rows: Batch) -> None:
-        """Store the output of a step until the queries read it."""
+    def emit(self, rows: Batch, mark: int) -> None:
+        """Store the output of a step, up to a watermark, until the queries read it."""
         self.fresh = False
+        if self.table is None and self.reports is None:
+            self._keep_ahead(rows, mark)
         instants = [] if self.reports is None else self.reports.done()
         if not len(rows) and not instants:
             return
         owners = None if self.table is not None else list(self.readers)
         self.outbox.put(Emission(rows.project(self.names), self.owner_of, owners), instants)
+
+    def _keep_ahead(self, rows: Batch, mark: int) -> None:
+        """Keep the rows that hold at the watermark or later for queries that are still to join.
+
+        A row is emitted before its end if what follows it is known, such as the next value of a
+        group whose window moves in steps.
+        """
+        ahead = rows.where(rows.end > mark).project(self.names)
+        if self.ahead is not None:
+            ahead = Batch.concat([self.ahead.where(self.ahead.end > mark), ahead])
+        self.ahead = ahead if len(ahead) else None
 
     def due_calls(self) -> list[Registered]:
         """Return the queries whose `on_row` is to be called with what was emitted."""
@@ -317,6 +334,8 @@ class SharedPlan:
     def retained_ids(self) -> Iterator[IntArray]:
         """Yield the term ids of the rows that were not read yet, and of instances."""
         yield from self.outbox.retained_ids()
+        if self.ahead is not None:
+            yield from self.ahead.columns.values()
         for reader in self.readers:
             yield from reader.retained_ids()
             if reader.query.instances is not None:

@@ -22,7 +22,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.engine import Data
 from support.families import FAMILIES, of_family
-from support.histories import dense
+from support.histories import dense, dense_history
 from support.sessions import compiles, difference, run, run_instances, variants
 
 import streamsparql
@@ -81,6 +81,15 @@ def test_each_instance_of_a_query_is_as_alone(family: str) -> None:
         check_instances(text, over, seed)
 
     agree()
+
+
+def test_a_query_that_joins_has_the_rows_that_hold_at_its_start() -> None:
+    """A row may have been emitted before its end; queries that join until then have it, too."""
+    text = (
+        "PREFIX : <http://e/> SELECT ?g (COUNT(*) AS ?c) FROM STREAM :s WINDOW ELEMS 2"
+        " FROM NAMED STREAM :g1 WINDOW RANGE 8 MS SLIDE 5 MS { GRAPH ?g { ?x :q ?n } } GROUP BY ?g"
+    )
+    check([text], dense_history(0), 0)
 
 
 @pytest.mark.long

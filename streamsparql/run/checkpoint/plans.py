@@ -54,6 +54,8 @@ def _save_plan(
     emissions = plan.outbox.emissions.since(0)
     for k, emission in enumerate(emissions):
         tables.put_rows(f"emissions/{k}", emission.rows)
+    if plan.ahead is not None:
+        tables.put_rows("ahead", plan.ahead)
     output = plan.shape.output if running else None
     return {
         "running": running,
@@ -67,6 +69,7 @@ def _save_plan(
         "readers": [place_of[reader] for reader in plan.readers],
         "with_rest": [place_of[reader] for reader in plan.with_rest if reader in place_of],
         "fresh": plan.fresh,
+        "ahead": plan.ahead is not None,
         "cuts": [plan.since_cut, plan.rows_cut],
         "collected": plan.collected,
         "emissions": [_save_emission(emission, place_of) for emission in emissions],
@@ -127,6 +130,8 @@ def restore_rows(
                 {readers[place]: [RoutedRows(*p) for p in own] for place, own in each["parts"]}
             )
         emissions.append(emission)
+    if saved["ahead"]:
+        plan.ahead = tables.rows("ahead", *plan.names)
     plan.outbox.emissions.restore(saved["emitted"], emissions)
     plan.outbox.instants.restore(*saved["instants"])
 
