@@ -35,9 +35,14 @@ if TYPE_CHECKING:
     from streamsparql.run.time_arguments import Instant
 
 _T = TypeVar("_T")
+_Then = TypeVar("_Then")
 
 PUSHED_TOGETHER = 4096
 """The number of items of an asynchronous source that are pushed together, at most."""
+
+
+def _unchanged(result: Any) -> Any:
+    return result
 
 
 class WorkerStats(NamedTuple):
@@ -141,8 +146,9 @@ class AsyncSession(Displayed):
         self._loop = asyncio.get_running_loop()
         self._worker = _Worker(self._read_waited)
         try:
-            self._session = await self._do(self._open)
-            for name, registered in self._session.queries.items():
+            session: Session = await self._do(self._open)
+            self._session = session
+            for name, registered in session.queries.items():
                 self._queries[name] = AsyncRegistered(self, registered)
         except BaseException:
             self._worker.end()
@@ -174,17 +180,28 @@ class AsyncSession(Displayed):
         """Register a query, as `Session.register` does; its rows are read by `async for`."""
         if "on_row" in options:
             raise EngineError("on_row is not an option here: read the query with async for")
-        registered = await self._call(lambda session: session.register(query, name, **options))
-        known = AsyncRegistered(self, registered)
-        self._queries[known.name] = known
-        return known
+
+        def add(registered: Registered) -> AsyncRegistered:
+            known = self._queries[registered.name] = AsyncRegistered(self, registered)
+            return known
+
+        return await self._call(lambda session: session.register(query, name, **options), add)
 
     async def unregister(self, query: AsyncRegistered | str) -> None:
         """Remove a query, as `Session.unregister` does; rows that it still has can be read."""
         name = query if isinstance(query, str) else query.name
-        await self._call(lambda session: session.unregister(name))
-        known = self._queries.pop(name)
-        await known._end()
+        known = self._queries.get(name)
+
+        def unregister(session: Session) -> list[Any]:
+            session.unregister(name)
+            return [] if known is None else known._readers[-1].take()
+
+        def end(rest: list[Any]) -> None:
+            if known is not None:
+                del self._queries[name]
+                known._end(rest)
+
+        await self._call(unregister, end)
 
     @property
     def queries(self) -> Mapping[str, AsyncRegistered]:
@@ -245,11 +262,19 @@ class AsyncSession(Displayed):
 
     async def close(self) -> None:
         """End all streams; the rows of the last windows can still be read."""
-        if not self._closed:
-            await self._call(Session.close)
-            for query in self._queries.values():
-                await query._end()
+        queries = list(self._queries.values())
+
+        def close(session: Session) -> list[list[Any]]:
+            session.close()
+            return [query._readers[-1].take() for query in queries]
+
+        def end(rests: list[list[Any]]) -> None:
             self._closed = True
+            for query, rest in zip(queries, rests, strict=True):
+                query._end(rest)
+
+        if not self._closed:
+            await self._call(close, end)
 
     @property
     def closed(self) -> bool:
@@ -291,14 +316,19 @@ class AsyncSession(Displayed):
 
     # -- inside
 
-    async def _call(self, function: Callable[[Session], _T]) -> _T:
+    async def _call(
+        self, function: Callable[[Session], _T], then: Callable[[_T], _Then] = _unchanged
+    ) -> _Then:
         session = self._session
         if session is None:
             raise EngineError("the session is not open: use async with")
-        return await self._do(lambda: function(session))
+        return await self._do(lambda: function(session), then)
 
-    async def _do(self, job: Callable[[], _T]) -> _T:
-        """Do a job in the thread of the session; a task that is cancelled does not end it."""
+    async def _do(self, job: Callable[[], _T], then: Callable[[_T], _Then] = _unchanged) -> _Then:
+        """Do a job in the thread of the session, and then in the event loop what follows from it.
+
+        A task that is cancelled meanwhile ends neither.
+        """
         loop, worker = self._loop, self._worker
         assert loop is not None
         assert worker is not None
@@ -309,13 +339,14 @@ class AsyncSession(Displayed):
             )
         if worker.ended:
             raise EngineError("the session is closed")
-        done: asyncio.Future[_T] = loop.create_future()
+        done: asyncio.Future[_Then] = loop.create_future()
 
         def settle(result: Any, error: BaseException | None) -> None:
+            following = then(result) if error is None else None
             if done.cancelled():
                 return
             if error is None:
-                done.set_result(result)
+                done.set_result(following)  # type: ignore[arg-type]
             else:
                 done.set_exception(error)
 
@@ -417,7 +448,7 @@ class AsyncRegistered(Displayed):
     async def rows(self) -> list[Any]:
         """Return the rows since the last call, or reports; with parameters, pairs with the key."""
         if not self.ended:
-            self._rows.deliver(await self.session._do(self._rows.take))
+            await self.session._do(self._rows.take, self._rows.deliver)
         rows = [*self._rows.taken]
         self._rows.taken.clear()
         return rows
@@ -448,8 +479,10 @@ class AsyncRegistered(Displayed):
         return self.taken_by(take)
 
     def taken_by(self, take: Callable[[], list[_T]]) -> AsyncIterator[_T]:
-        """Return an asynchronous iterator over what a function makes of the rows since its last
-        call; the function is called in the thread of the session, once there may be new rows."""
+        """Return an asynchronous iterator over what a function makes of the rows of the query.
+
+        The function is called in the thread of the session, once there may be new rows.
+        """
         reader = _Reader(self, take)
         self._readers.append(reader)
         return reader
@@ -476,10 +509,9 @@ class AsyncRegistered(Displayed):
     def __repr__(self) -> str:
         return repr(self.registered).replace("<Registered", "<AsyncRegistered", 1)
 
-    async def _end(self) -> None:
-        """Read the last rows, for whom they are read by."""
-        reader = self._readers[-1]
-        reader.deliver(await self.session._do(reader.take))
+    def _end(self, rest: list[Any]) -> None:
+        """End with the last rows, which the latest reader receives."""
+        self._readers[-1].deliver(rest)
         self._wake()
 
     def _wake(self) -> None:

@@ -5,6 +5,7 @@ Both have one term dictionary, static graphs, and for each stream a sorter and a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ from streamsparql.sources.failed_cells import CellLog, merged
 from streamsparql.sources.reading import Reading
 
 
-class Engine:
+class Engine(ABC):
     """The terms, static graphs and streams of a run, and the guard of its state.
 
     An engine that `shares_terms_with` another one uses its dictionary and static graphs. With
@@ -85,6 +86,7 @@ class Engine:
         meter = self.guard.meter
         return chunks if meter is None else _metered(chunks, meter, f"<{stream}>")
 
+    @abstractmethod
     def reader(
         self,
         stream: str,
@@ -97,7 +99,6 @@ class Engine:
         `first` is the position of the first item, if other items were read before. With `failures`
         a source that raises ends there, and its exception is added to them.
         """
-        raise NotImplementedError
 
     # -- what is known of the input
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -339,7 +340,7 @@ async def _text(request: Request) -> str:
 async def _json(request: Request) -> Any:
     try:
         return json.loads(await _text(request))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SourceError(f"not JSON: {error}") from None
 
 
@@ -364,14 +365,17 @@ def _messages(
             raise SourceError("map must be auto, or the text of a CONSTRUCT")
     if kind == "csv":
         lines = body.splitlines()
-        more["columns"] = lines[0].decode().split(",") if lines else ()
+        try:
+            more["columns"] = next(csv.reader([lines[0].decode("utf-8-sig")])) if lines else ()
+        except (UnicodeDecodeError, csv.Error, StopIteration):
+            raise SourceError("the first line is not a header of CSV") from None
         return kind, lines[1:], more
     if kind == "lines":
         return "json", [line for line in body.splitlines() if line.strip()], more
     if kind == "json" and re.match(rb"\s*\[", body):
         try:
             records = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SourceError(f"not JSON: {error}") from None
         return kind, [json.dumps(record).encode() for record in records], more
     if kind == "nq":

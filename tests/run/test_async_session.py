@@ -91,6 +91,43 @@ def test_cancelled_tasks_lose_nothing(seed: int) -> None:
     assert [row for row in expected() if row in rows] == rows
 
 
+def test_rows_that_a_cancelled_task_asked_for_are_the_next_ones() -> None:
+    async def main() -> list[Any]:
+        rows: list[Any] = []
+        async with streamsparql.AsyncSession() as session:
+            query = await session.register(TEXT)
+            for at in range(0, len(ITEMS), 20):
+                await session.push_many("s", ITEMS[at : at + 20])
+                reading = asyncio.create_task(query.rows())
+                await asyncio.sleep(0)
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+                if at % 3:
+                    rows += await query.rows()
+        return rows + await query.rows()
+
+    assert asyncio.run(main()) == expected()
+
+
+def test_a_query_is_registered_though_the_task_is_cancelled() -> None:
+    async def main() -> None:
+        async with streamsparql.AsyncSession() as session:
+            registering = asyncio.create_task(session.register(TEXT, "q"))
+            await asyncio.sleep(0)
+            registering.cancel()
+            await asyncio.gather(registering, return_exceptions=True)
+            await session.stats()
+            assert [*session.queries] == ["q"]
+            leaving = asyncio.create_task(session.unregister("q"))
+            await asyncio.sleep(0)
+            leaving.cancel()
+            await asyncio.gather(leaving, return_exceptions=True)
+            await session.stats()
+            assert not session.queries
+
+    asyncio.run(main())
+
+
 def test_errors_reach_the_caller_and_leave_the_session_usable() -> None:
     async def main() -> list[Any]:
         async with streamsparql.AsyncSession() as session:
@@ -184,7 +221,7 @@ def test_a_step_that_fails_ends_readers_with_the_error() -> None:
                 await reader
             with pytest.raises(EngineError, match="unusable"):
                 await session.advance(500)
-            raise streamsparql.EngineError("told")
+            raise streamsparql.EngineError("the end")
 
-    with pytest.raises(EngineError, match="told"):
+    with pytest.raises(EngineError, match="the end"):
         asyncio.run(main())

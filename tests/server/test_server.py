@@ -196,6 +196,8 @@ def test_graphs_are_stamped_by_their_arrival(server: Server) -> None:
         ("s?stamp=x", "application/json", "{}", 400, "stamp must be arrival"),
         ("s?advance=soon", "application/json", "", 400, "soon"),
         ("s", "application/json", "[1", 400, "not JSON"),
+        ("s", "application/json", "[" * 100_000, 400, "not JSON"),
+        ("s?map=auto", "text/csv", b"\xff,b\n1,2\n", 400, "not a header of CSV"),
     ],
 )
 def test_items_that_are_none(
